@@ -19,8 +19,8 @@ use std::{env, fs};
 const FOLDER: &str = "viewer";
 /// The document in its readable form, with line breaks.
 const DOCUMENT: &str = "../../docs/openapi.json";
-/// Folder with the files of the inventory page.
-const APP: &str = "app";
+/// Folders with the files of the inventory page, and with the modules that all pages share.
+const APP: [&str; 2] = ["app", "../../shared/page"];
 const APP_PAGE: &str = "index.html";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -50,14 +50,21 @@ fn version(content: &[u8]) -> String {
 
 /// Writes `app_files.rs`, a list of file names and compressed contents, and the page that loads the files.
 fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed={APP}");
     println!("cargo::rerun-if-changed=../sign/comments.rs");
     let mut files = BTreeMap::new();
-    for entry in fs::read_dir(APP)? {
+    let mut entries = Vec::new();
+    for folder in APP {
+        println!("cargo::rerun-if-changed={folder}");
+        entries.extend(fs::read_dir(folder)?);
+    }
+    for entry in entries {
         let entry = entry?;
         let name = entry.file_name().into_string().map_err(|name| format!("{} is not UTF-8", name.display()))?;
         let content = fs::read_to_string(entry.path())?;
-        files.insert(name.clone(), if name == APP_PAGE { content } else { small(&name, &content)? });
+        let content = if name == APP_PAGE { content } else { small(&name, &content)? };
+        if files.insert(name.clone(), content).is_some() {
+            return Err(format!("two files are named {name}").into());
+        }
     }
     let page = files.remove(APP_PAGE).ok_or("the page is missing")?;
     let all: String = files.iter().flat_map(|(name, content)| [name.as_str(), content]).collect();

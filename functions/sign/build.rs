@@ -9,34 +9,28 @@ use std::error::Error;
 use std::path::Path;
 use std::{env, fs};
 
-const FOLDER: &str = "page";
-const LANGUAGES: [&str; 4] = ["en", "de", "fr", "es"];
+/// Folders with the page's files, and with the modules that all pages share.
+const FOLDERS: [&str; 2] = ["page", "../../shared/page"];
 const STYLE: &str = r#"<link rel="stylesheet" href=""#;
 const SCRIPT: &str = r#"<script src=""#;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed={FOLDER}");
-    println!("cargo::rerun-if-changed=comments.rs");
-    let read = |file: &str| fs::read_to_string(Path::new(FOLDER).join(file));
-    let mut texts = Vec::new();
-    for language in LANGUAGES {
-        texts.push(format!("{language:?}: {}", without_lines(&read(&format!("{language}.json"))?)));
+    for folder in FOLDERS {
+        println!("cargo::rerun-if-changed={folder}");
     }
-    let texts = texts.join(", ");
+    println!("cargo::rerun-if-changed=comments.rs");
+    let texts = read("texts.txt")?;
     let (mut style, mut page) = (String::new(), String::new());
-    // JSON is a subset of JavaScript.
-    let mut script = format!("(() => {{\n'use strict';\nconst TEXTS = {{{texts}}};\n");
+    let mut script = format!("(() => {{\n'use strict';\nconst TEXTS = {};\n", quoted(texts.trim_end()));
     let html = read("sign.html")?;
-    // Replaces the links with placeholders for the style sheet and, once, for the script.
+    // Replaces the links with placeholders for the style sheet and the script.
     for line in html.lines() {
         if let Some(file) = named(line, STYLE) {
             style += &read(file)?;
             page += "<style>\0style</style>\n";
         } else if let Some(file) = named(line, SCRIPT) {
-            if !page.contains("\0script") {
-                page += "<script>\0script</script>\n";
-            }
-            script += &comments::without_comments(&read(file)?)?;
+            add_module(file, &mut Vec::new(), &mut script)?;
+            page += "<script>\0script</script>\n";
         } else {
             page += line;
             page += "\n";
@@ -53,9 +47,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Removes line breaks and indentation from a JSON text, whose strings contain no line breaks.
-fn without_lines(json: &str) -> String {
-    json.lines().map(str::trim).collect()
+fn read(file: &str) -> Result<String, Box<dyn Error>> {
+    let path = FOLDERS.iter().map(|folder| Path::new(folder).join(file)).find(|path| path.exists());
+    Ok(fs::read_to_string(path.ok_or_else(|| format!("there is no {file}"))?)?)
+}
+
+/// Adds a module after the modules that it imports, without its comments, imports and exports: all modules share one scope. An
+/// import is one line, and what it names keeps its name.
+fn add_module(file: &str, added: &mut Vec<String>, script: &mut String) -> Result<(), Box<dyn Error>> {
+    if added.iter().any(|other| other == file) {
+        return Ok(());
+    }
+    added.push(file.to_owned());
+    let module = comments::without_comments(&read(file)?)?;
+    for line in module.lines().filter(|line| line.starts_with("import ")) {
+        let (_, imported) = line.split_once("'./").ok_or_else(|| format!("{file} has an unknown import: {line}"))?;
+        add_module(imported.trim_end_matches('\''), added, script)?;
+    }
+    for line in module.lines().filter(|line| !line.starts_with("import ")) {
+        *script += line.strip_prefix("export ").unwrap_or(line);
+        *script += "\n";
+    }
+    Ok(())
+}
+
+/// Returns a text as a string of JavaScript.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'").replace('\n', r"\n"))
 }
 
 /// Returns the file name after `beginning`.

@@ -1,5 +1,8 @@
 // Sends requests to the API, like any other client.
-import { date, has, query, say, t } from './page.js'
+import { query, say } from './page.js'
+import { pause, request, retryAfter, uuid, whileBusy } from './requests.js'
+import { has, t } from './texts.js'
+import { date } from './values.js'
 
 const MAX_ATTEMPTS = 6
 const KEY = 'key'
@@ -85,12 +88,6 @@ export class Problem extends Error {
   }
 }
 
-/** Returns a random UUID. `crypto.randomUUID` would need HTTPS. */
-export function uuid() {
-  const hex = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
-  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
-}
-
 /**
  * Returns a function that posts an action, which must take effect once. A retried request has the same idempotency key; different
  * requests have different keys. `round` distinguishes equal requests.
@@ -114,29 +111,29 @@ export function intent() {
 export async function send(method, path, { body, headers = {}, signal, as = 'json' } = {}) {
   const all = { authorization: `Bearer ${session.key}`, ...headers }
   if (body !== undefined) all['content-type'] = 'application/json'
-  for (let attempt = 1; ; attempt++) {
-    let reply
-    try {
-      const init = { method, headers: all, body: JSON.stringify(body), signal }
-      reply = await fetch(BASE + path, { ...init, cache: 'no-store', credentials: 'omit', referrerPolicy: 'no-referrer' })
-      if (reply.ok) {
-        const sent = Date.parse(reply.headers.get('date') ?? '')
-        if (sent) session.offset = sent - Date.now()
-        return { body: await reply[as](), etag: reply.headers.get('etag') }
-      }
-    } catch (error) {
-      if (signal?.aborted) throw error
-      throw new Problem(0, {})
+  const init = { method, headers: all, body: JSON.stringify(body), signal }
+  const sendOnce = async () => {
+    const reply = await request(BASE + path, init)
+    if (!reply.ok) {
+      const problem = new Problem(reply.status, await reply.json().catch(() => ({})))
+      signal?.throwIfAborted()
+      return { status: reply.status, code: problem.code, retryAfter: retryAfter(reply), problem }
     }
-    const problem = new Problem(reply.status, await reply.json().catch(() => ({})))
-    signal?.throwIfAborted()
-    const isBusy = [429, 502, 503, 504].includes(reply.status) || problem.code === 'REQUEST_IN_PROGRESS'
-    if (!isBusy || attempt === MAX_ATTEMPTS) throw problem
-    const seconds = Math.min(Number(reply.headers.get('retry-after')) || attempt, 60)
+    const sent = Date.parse(reply.headers.get('date') ?? '')
+    if (sent) session.offset = sent - Date.now()
+    return { status: reply.status, retryAfter: 0, body: await reply[as](), etag: reply.headers.get('etag') }
+  }
+  const wait = async (seconds) => {
     say(t('waiting', { count: seconds }))
-    await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+    await pause(seconds)
     say('')
   }
+  const { problem, body: answer, etag } = await whileBusy(sendOnce, { most: MAX_ATTEMPTS, usual: (attempt) => attempt, wait }).catch((error) => {
+    if (signal?.aborted) throw error
+    throw new Problem(0, {})
+  })
+  if (problem) throw problem
+  return { body: answer, etag: etag ?? null }
 }
 
 /** @param {string} path @param {AbortSignal} [signal] @param {Record<string, any>} [parameters] */
@@ -150,16 +147,6 @@ export const plan = async (path, body, signal) => (await send('POST', `${path}?d
 
 /** Escapes commas, and the word `none`, in a value of a list. */
 export const literal = (value) => (value === 'none' ? '\\none' : value.replaceAll(',', '\\,'))
-
-/** Returns a function that returns a new signal and aborts the previous one. @param {AbortSignal} [signal] */
-export function latest(signal = new AbortController().signal) {
-  let last = new AbortController()
-  return () => {
-    last.abort()
-    last = new AbortController()
-    return AbortSignal.any([last.signal, signal])
-  }
-}
 
 /** Requests a path once, and caches the response. */
 export function cached(path) {

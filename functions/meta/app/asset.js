@@ -1,8 +1,13 @@
 // Assets: their fields and values as text; a single asset with its label, processes, history and changes; and changes to several
 // assets.
-import { Problem, assetTypes, daysAfter, endOf, get, instanceName, isAboutInactiveUser, known, latest, may, send, startOf, today, userName, zonedMoment } from './api.js'
-import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
-import { attempt, blocking, check, clearProblems, dayField, discardOnEdit, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
+import { Problem, assetTypes, daysAfter, endOf, get, instanceName, isAboutInactiveUser, known, may, send, startOf, today, userName, zonedMoment } from './api.js'
+import { button, h, hint, own, show } from './elements.js'
+import { input, select } from './fields.js'
+import { attempt, blocking, check, clearProblems, dayField, discardOnEdit, empty, field, form, locationField, personField, planBox, problemBox, showProblems, submit } from './form.js'
+import { card, facts, go, heading, link, mayLeave, say, skeleton, status } from './page.js'
+import { latest } from './requests.js'
+import { has, named, sentence, t } from './texts.js'
+import { ago, amount, date, editable, typedAmount } from './values.js'
 
 /** In display order. */
 const FIELDS = [
@@ -323,8 +328,8 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
     planned.throwIfAborted()
     if (lines.length === 0) return show(place, hint({ role: 'status' }, t('no-change')))
     show(place, planBox(t('would-happen'), lines))
-    show(next, button(t('save'), () => blocking([element], () => save(patch)).catch(refused), 'primary'), button(t('keep-editing'), () => (edit(), next.firstChild.focus())), cancel())
-    next.firstChild.focus()
+    show(next, button(t('save'), () => blocking([element], () => save(patch)).catch(refused), 'primary'), button(t('keep-editing'), () => (edit(), next.querySelector('button').focus())), cancel())
+    next.querySelector('button').focus()
   }
 
   /** @param {AbortSignal} [signal] */

@@ -1,8 +1,14 @@
 // The inventory: search, filters, the list, actions on selected assets, and charts.
-import { Problem, assetTypes, cached, fresh, get, intent, known, latest, literal, may, plan, today } from './api.js'
-import { ago, amount, button, card, closed, current, date, every, go, h, hint, link, number, own, query, say, show, skeleton, status, svg, t } from './page.js'
-import { attempt, debounced, empty, clearProblems, endsScan, fault, field, input, locationField, mark, pager, personField, planBox, problemBox, searchField, select, takeScans } from './form.js'
+import { Problem, assetTypes, cached, fresh, get, intent, known, literal, may, plan, today } from './api.js'
 import { MOST, STATUSES, assetLink, codeOpens, fieldName, pill, typedNumber } from './asset.js'
+import { button, every, h, hint, own, show, svg } from './elements.js'
+import { debounced, input, select } from './fields.js'
+import { attempt, clearProblems, empty, fault, field, locationField, mark, pager, personField, planBox, problemBox, searchField } from './form.js'
+import { card, closed, current, go, link, query, say, skeleton, status } from './page.js'
+import { latest } from './requests.js'
+import { endsScan, takeScans } from './suggest.js'
+import { number, t } from './texts.js'
+import { ago, amount, date } from './values.js'
 
 const LIMIT = 50
 const MOST_CHOSEN = 100
@@ -167,7 +173,7 @@ export function inventory(main, first, signal) {
       if ([place.value, ...chosen].join() !== asked) return
       show(about, planBox(t('would-happen'), moved.map((asset) => h('li', assetLink(asset), ' → ', own(asset.location)))))
       show(act, button(t('go-on'), () => move(location).catch(refused), 'primary'))
-      act.firstChild.focus({ preventScroll: true })
+      act.querySelector('button').focus({ preventScroll: true })
     }
     const move = async (location) => {
       const { length: count } = await each(intent(), location)
@@ -179,7 +185,7 @@ export function inventory(main, first, signal) {
       show(about)
       show(act, button(t('move-all', { count: chosen.size }), () => preview().catch(refused), 'primary'))
     }
-    place.addEventListener('keydown', (event) => event.key === 'Enter' && !event.defaultPrevented && act.firstChild.click())
+    place.addEventListener('keydown', (event) => event.key === 'Enter' && !event.defaultPrevented && act.querySelector('button').click())
     place.addEventListener('input', ask)
     ask()
     chosenAnew = ask

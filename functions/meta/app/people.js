@@ -1,8 +1,13 @@
 // People: their current and former assets, and their offboarding.
-import { endOf, get, instanceName, intent, latest, may, plan } from './api.js'
-import { ago, button, card, closed, facts, go, h, heading, hint, link, own, sentence, show, skeleton, t } from './page.js'
-import { attempt, checkbox, dayField, empty, field, pager, planBox, searchField, select } from './form.js'
+import { endOf, get, instanceName, intent, may, plan } from './api.js'
 import { MOST, assetLink, assetList, reason } from './asset.js'
+import { button, h, hint, own, show } from './elements.js'
+import { choice, select } from './fields.js'
+import { attempt, dayField, empty, field, pager, planBox, searchField } from './form.js'
+import { card, closed, facts, go, heading, link, skeleton } from './page.js'
+import { latest } from './requests.js'
+import { sentence, t } from './texts.js'
+import { ago } from './values.js'
 
 /** Maximum number of stopped processes to name, each of which is a request. */
 const MAX_NAMED = 20
@@ -63,7 +68,7 @@ export async function person(main, params, signal, [, id]) {
     const { data } = may('processes:read') ? await get('/processes', signal).catch(() => ({ data: [] })) : { data: [] }
     const processes = data.filter(({ trigger_status }) => trigger_status === 'in_use')
     const process = select(processes.map(({ id, name }) => [id, name]), processes.find(({ slug }) => slug === 'device-return')?.id)
-    const off = checkbox(t('deactivate'), user.is_active)
+    const off = choice(t('deactivate'), user.is_active)
     const outcome = h('div')
     const once = intent()
     const path = `/users/${id}/offboard`

@@ -1,11 +1,17 @@
 // Processes: hands assets over, takes them back and runs other processes, with a preview, the link as a QR code, and the
 // receipt.
-import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
-import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, number, own, say, show, skeleton, status, t } from './page.js'
-import { attempt, blocking, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, samePeople, select, showProblems, submit, suggesting, takeScans } from './form.js'
+import { Problem, get, intent, may, plan, post, send, userName } from './api.js'
 import { MOST, assetLink, assetList, byCode, pill, reason } from './asset.js'
+import { button, h, hint, own, receiptFile, saveFile, show } from './elements.js'
+import { choice, input, select } from './fields.js'
+import { attempt, blocking, check, clearProblems, discardOnEdit, empty, fault, field, form, personField, planBox, samePeople, showProblems, submit } from './form.js'
 import { chosen } from './inventory.js'
+import { card, facts, go, heading, href, link, say, skeleton, status } from './page.js'
 import { code } from './qr.js'
+import { uuid } from './requests.js'
+import { suggesting, takeScans } from './suggest.js'
+import { number, t } from './texts.js'
+import { ago, date, moment } from './values.js'
 
 const POLL_MS = 2500
 /** The tab keeps the links it created, by process path: only the creation returns the URL. */
@@ -176,9 +182,9 @@ export async function begin(main, params, signal, [kind]) {
       fields.filter(({ type, value }) => type === 'checklist' && !value().length).map(({ label }) => h('li.wrong', t('plan-unticked', { name: label }))),
       h('li', t(signs(definition) ? 'plan-sign' : 'plan-no-sign'))]))
     show(next, button(t('go-on'), () => act(asked).catch(refused), 'primary'), keepEditing())
-    next.firstChild.focus()
+    next.querySelector('button').focus()
   }
-  const keepEditing = () => button(t('keep-editing'), () => (edit(), next.firstChild.focus()))
+  const keepEditing = () => button(t('keep-editing'), () => (edit(), next.querySelector('button').focus()))
 
   function refused(error) {
     if (error.name === 'AbortError') return
@@ -189,7 +195,7 @@ export async function begin(main, params, signal, [kind]) {
     const first = preparation(all)
     show(place, h('div', { className: first ? 'plan' : 'problem', role: 'alert' }, h('p', t('cant-start')), h('ul', lines)))
     show(next, first ?? submit(t('show-plan')))
-    next.firstChild.focus()
+    next.querySelector('button').focus()
   }
 
   /** Finds a process that needs no input and brings the assets into the trigger status of the chosen process. */
@@ -219,7 +225,7 @@ export async function begin(main, params, signal, [kind]) {
     return button(title, () => {
       show(place, plan)
       show(next, button(t('go-on'), () => prepare().catch(refused), 'primary'), keepEditing())
-      next.firstChild.focus()
+      next.querySelector('button').focus()
     }, 'primary')
   }
 
@@ -296,12 +302,12 @@ function stepField(step, person) {
       return of(personField((chosen) => (user = chosen), person), (typed) => user?.id ?? (typed || null))
     }
     case 'checklist': {
-      const boxes = items.map((item) => ({ item, ...checkbox(own(item)) }))
+      const boxes = items.map((item) => ({ item, ...choice(own(item)) }))
       const group = h('fieldset.field', { 'data-pointer': pointer }, h('legend', name), boxes.map(({ element }) => element))
       return made(group, () => boxes.filter(({ box }) => box.checked).map(({ item }) => item))
     }
     case 'confirmation': {
-      const { box, element } = checkbox(own(label))
+      const { box, element } = choice(own(label))
       box.dataset.pointer = pointer
       return made(h('div.field', element), () => box.checked || null)
     }
@@ -472,9 +478,7 @@ export async function run(main, _, signal, [, ...parts]) {
     const place = h('div')
     const save = () => attempt(place, async () => {
       const { body } = await send('GET', `${at}/receipt?format=html`, { signal, as: 'text' })
-      const url = URL.createObjectURL(new Blob([body], { type: 'text/html' }))
-      h('a', { href: url, download: `receipt-${(data.number ?? lead().asset_tag).replace(/[^0-9A-Za-z-]+/g, '-')}.html` }).click()
-      setTimeout(() => URL.revokeObjectURL(url), 60_000)
+      saveFile(receiptFile(data.number ?? lead().asset_tag), body, 'text/html')
       say(t('saved'))
     })
     return card(t('receipt'), facts([[t('run.completed'), ago(lead().completed_at)]]), h('div.actions', button(t('get-receipt'), save, 'primary')), place)

@@ -1,5 +1,5 @@
 // QR codes (ISO/IEC 18004) of URLs: byte mode, level M, versions 1 to 15, which is up to 412 bytes.
-import { svg } from './page.js'
+import { svg } from './elements.js'
 
 /** Level M by version: data bytes, check bytes per block, and number of blocks. */
 const DATA = [0, 16, 28, 44, 64, 86, 108, 124, 154, 182, 216, 254, 290, 334, 365, 415]

@@ -1,15 +1,26 @@
 // Start of the page: the key, the language, and the view for the URL.
-import { Problem, get, may, session, setKey, uuid } from './api.js'
+import { Problem, get, may, session, setKey } from './api.js'
 import { asset, byTag, changes, codeOpens } from './asset.js'
-import { button, card, closed, current, every, facts, go, h, heading, hint, href, link, mayLeave, own, part, readersLanguage, say, show, skeleton, speak, t } from './page.js'
-import { empty, field, form, input, problemBox, submit, takeScans } from './form.js'
+import { button, every, h, hint, own, part, show } from './elements.js'
+import { input } from './fields.js'
+import { empty, field, form, problemBox, submit } from './form.js'
 import { inventory, readAhead } from './inventory.js'
+import { card, closed, current, facts, go, heading, href, link, mayLeave, say, skeleton } from './page.js'
 import { people, person } from './people.js'
 import { begin, run } from './process.js'
+import { uuid } from './requests.js'
 import { stock } from './stock.js'
+import { takeScans } from './suggest.js'
+import { learn, readersLanguage, speak, t } from './texts.js'
 
 const main = part('main')
-const texts = speak(readersLanguage() ?? 'en')
+/** Loads the texts, and sets the language. */
+async function loadTexts() {
+  const reply = await fetch(new URL('texts.txt', import.meta.url))
+  learn(await reply.text())
+  speak(readersLanguage() ?? 'en')
+}
+const texts = loadTexts()
 const START = [begin, 'processes:read', 'processes:write', 'assets:read']
 /** Views by the first part of the fragment, with the required scopes. @type {Record<string, any[]>} */
 const VIEWS = {
@@ -54,7 +65,7 @@ async function signIn() {
       if (!/^[!-~]+$/.test(session.key)) throw new Problem(401, { code: 'UNAUTHORIZED' })
       const [{ data }] = await Promise.all([get('/me'), texts])
       session.me = data
-      if (!readersLanguage()) await speak(session.me.tenant.locale)
+      if (!readersLanguage()) speak(session.me.tenant.locale)
       return showFrame()
     } catch (error) {
       if (!(error instanceof Problem)) throw error

@@ -1,8 +1,14 @@
 // Stock-taking: each scan is announced at once, stored in the tab, and sent exactly once when there is a connection.
-import { Problem, dayOf, get, latest, literal, may, now, post, session, uuid } from './api.js'
-import { button, card, date, h, heading, hint, own, show, status, t } from './page.js'
-import { attempt, checkbox, debounced, endsScan, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit, takeScans } from './form.js'
+import { Problem, dayOf, get, literal, may, now, post, session } from './api.js'
 import { STATUSES, assetLink, assetList } from './asset.js'
+import { button, h, hint, own, show } from './elements.js'
+import { choice, debounced, input } from './fields.js'
+import { attempt, fault, faultText, field, form, locationField, problemBox, showProblems, submit } from './form.js'
+import { card, heading, status } from './page.js'
+import { latest, uuid } from './requests.js'
+import { endsScan, takeScans } from './suggest.js'
+import { t } from './texts.js'
+import { date } from './values.js'
 
 const BATCH = 100
 const RETRY_MS = 3000
@@ -48,7 +54,7 @@ export function stock(main, params, signal) {
   /** @param {Problem} [refusal] why the place was refused */
   function begin(refusal) {
     const place = locationField(state?.place ?? params.location)
-    const move = checkbox(t('move'), state?.move)
+    const move = choice(t('move'), state?.move)
     const wrong = h('div')
     const element = form(() => {
       const name = place.value.trim()

@@ -97,14 +97,21 @@ mod tests {
         files.chain([("index.html", PAGE.to_owned())]).collect()
     }
 
+    /// The texts of the signing page, which that page's function serves.
+    const SIGN_TEXTS: &str = include_str!("../../sign/page/texts.txt");
+
     /// Returns the texts in all languages, by name.
     fn texts(files: &BTreeMap<&str, String>) -> BTreeMap<String, Vec<String>> {
-        let rows = files["texts.txt"].lines().map(|line| {
+        table(&files["texts.txt"])
+    }
+
+    fn table(text: &str) -> BTreeMap<String, Vec<String>> {
+        let rows = text.lines().map(|line| {
             let (name, texts) = line.split_once('|').unwrap();
             (name.to_owned(), texts.split('|').map(str::to_owned).collect::<Vec<_>>())
         });
         let texts: BTreeMap<_, _> = rows.collect();
-        assert_eq!(texts.len(), files["texts.txt"].lines().count(), "a name occurs twice");
+        assert_eq!(texts.len(), text.lines().count(), "a name occurs twice");
         texts
     }
 
@@ -146,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_language_has_every_text_with_the_same_values() {
-        for (name, texts) in texts(&files()) {
+        for (name, texts) in texts(&files()).into_iter().chain(table(SIGN_TEXTS)) {
             assert_eq!(texts.len(), LANGUAGES, "{name}");
             let expected = between(&texts[0], "{", '}');
             for text in &texts {

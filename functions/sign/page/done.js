@@ -1,44 +1,53 @@
 // The views without a form: the submitted values with the receipt, and ended links.
+import { button, h, hint, newId, own, part } from './elements.js'
+import { shownAssets } from './form.js'
+import { receiptSteps, saveReceipt } from './receipt.js'
+import { shownValue, typedHint } from './shown.js'
+import { load } from './start.js'
+import { signing } from './state.js'
+import { has, sentence, t } from './texts.js'
+import { zonedTime } from './values.js'
+import { focusTitle, say, showView } from './view.js'
 
 /** Shows the time and author of a submitted value, if known. @param {Submitted} entry */
 const shownOrigin = ({ at, by }) =>
-  at ? create('p', { className: 'hint' }, shownTime(at), by ? ', ' : '', isolated(by ?? '')) : null
+  at ? hint(zonedTime(at), by ? ', ' : '', own(by ?? '')) : null
 
 /** @param {Submitted} entry @param {Node | null} origin */
 function shownEntry(entry, origin) {
   const { step, value, image, isSigned, isTyped } = entry
   const parts = isSigned
     ? [
-        create('p', { className: 'statement value', dir: 'auto' }, step.statement ?? ''),
-        image ? create('img', { className: 'picture', alt: t('signature'), src: image }) : create('p', {}, t('signed')),
+        h('p', { className: 'statement value', dir: 'auto' }, step.statement ?? ''),
+        image ? h('img.picture', { alt: t('signature'), src: image }) : h('p', t('signed')),
         isTyped ? typedHint() : null,
       ]
     : [shownValue(step, value, entry.userName)]
-  return [create('dt', {}, isolated(step.label)), create('dd', {}, ...parts, origin)]
+  return [h('dt', own(step.label)), h('dd', ...parts, origin)]
 }
 
 /**
  * Shows the submitted values, and offers the receipt.
  * @param {SigningSession} session
- * @param {Submitted[]} own what this tab submitted
+ * @param {Submitted[]} mine what this tab submitted
  * @param {string} notice
  */
-function showDone(session, own, notice) {
-  const title = create('h2', { tabIndex: -1 }, own.length ? t('thank-you') : t('done'))
-  const values = { time: shownTime(session.ends_at), organization: isolated(session.organization) }
+export function showDone(session, mine, notice) {
+  const title = h('h2', { tabIndex: -1 }, mine.length ? t('thank-you') : t('done'))
+  const values = { time: zonedTime(session.ends_at), organization: own(session.organization) }
   const key = session.is_completed ? 'completed' : session.is_cancelled ? 'cancelled' : 'goes-on'
-  const text = create('p', {}, ...pieces(key, values))
-  const intro = own.length ? t('you-submitted') : t('was-submitted')
-  const list = create('dl', {})
-  const heading = create('h2', { id: newId() }, session.is_completed ? t('receipt') : t('what-you-submitted'))
-  const entries = create('section', { 'aria-labelledby': heading.id, hidden: true })
-  const save = button(t('save-receipt'), () => void saveReceipt(session, save), 'primary')
-  const again = button(t('check-receipt'), () => void lookForReceipt())
+  const text = h('p', ...sentence(key, values))
+  const intro = mine.length ? t('you-submitted') : t('was-submitted')
+  const list = h('dl')
+  const heading = h('h2', { id: newId() }, session.is_completed ? t('receipt') : t('what-you-submitted'))
+  const entries = h('section', { 'aria-labelledby': heading.id, hidden: true })
+  const save = button(t('save-receipt'), () => saveReceipt(session), 'primary')
+  const again = button(t('check-receipt'), lookForReceipt)
   showView(
     session,
     session.process_name,
     [
-      create('section', { className: 'done' }, title, create('p', {}, notice || intro), text, session.is_completed ? save : session.is_cancelled ? null : again),
+      h('section.done', title, h('p', notice || intro), text, session.is_completed ? save : session.is_cancelled ? null : again),
       shownAssets(session),
       entries,
     ],
@@ -47,7 +56,7 @@ function showDone(session, own, notice) {
   window.scrollTo(0, 0)
 
   /** @param {Submitted[]} all */
-  const show = (all) => {
+  const showSteps = (all) => {
     const origins = all.map(shownOrigin)
     const [first] = origins
     // If all values have the same author and time, the author and time are shown once.
@@ -57,9 +66,9 @@ function showDone(session, own, notice) {
     entries.hidden = all.length === 0
   }
   const fill = async () => {
-    show(own)
-    const steps = session.is_completed ? await receiptSteps(own) : null
-    if (steps) show(steps)
+    showSteps(mine)
+    const steps = session.is_completed ? await receiptSteps(mine) : null
+    if (steps) showSteps(steps)
   }
   void fill()
 }
@@ -67,7 +76,7 @@ function showDone(session, own, notice) {
 /** Checks whether there is a receipt now. */
 async function lookForReceipt() {
   const isLoaded = await load()
-  if (!isLoaded || session?.is_completed || session?.is_cancelled) return
+  if (!isLoaded || signing.session?.is_completed || signing.session?.is_cancelled) return
   say(t('no-receipt'))
   part('content').querySelector('button')?.focus()
   part('status').scrollIntoView({ block: 'nearest' })
@@ -77,11 +86,9 @@ async function lookForReceipt() {
  * Says that a link has ended, and what to do.
  * @param {string} [linkStatus]
  */
-function showOver(linkStatus = 'invalid') {
-  session = null
-  fields = []
-  retry = null
+export function showOver(linkStatus = 'invalid') {
+  Object.assign(signing, { session: null, fields: [], retry: null })
   const status = has(`over.${linkStatus}`) ? linkStatus : 'invalid'
-  showView(null, t(`over.${status}`), [create('section', {}, create('p', {}, t(`over.${status}.hint`)))])
+  showView(null, t(`over.${status}`), [h('section', h('p', t(`over.${status}.hint`)))])
   focusTitle()
 }

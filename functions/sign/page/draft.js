@@ -11,7 +11,7 @@ const draftName = (linkId) => `sign:${linkId}`
  * @param {string} linkId
  * @returns {Draft}
  */
-function draftOf(linkId) {
+export function draftOf(linkId) {
   if (drafted.linkId !== linkId) {
     drafted = { linkId, draft: { fields: {}, keys: {} } }
     try {
@@ -33,7 +33,7 @@ function storeDraft() {
 }
 
 /** @param {string} linkId */
-function removeDraft(linkId) {
+export function removeDraft(linkId) {
   if (drafted.linkId === linkId) drafted = { linkId: '', draft: { fields: {}, keys: {} } }
   try {
     sessionStorage.removeItem(draftName(linkId))
@@ -43,7 +43,7 @@ function removeDraft(linkId) {
 }
 
 /** @param {Field} field */
-function keepField(field) {
+export function keepField(field) {
   drafted.draft.fields[field.open.step.key] = field.save()
   storeDraft()
 }
@@ -66,7 +66,7 @@ function digestOf(text) {
  * Returns the Idempotency-Key for a body: the same key if the same body is sent again.
  * @param {string} body
  */
-function keyFor(body) {
+export function keyFor(body) {
   const digest = digestOf(body)
   const { keys } = drafted.draft
   const random = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join('-')

@@ -1,32 +1,36 @@
 // The form: what the signer confirms, the open steps, and errors next to their fields.
+import { draftOf, keepField } from './draft.js'
+import { button, h, hint, newId, own, part } from './elements.js'
+import { personField } from './person.js'
+import { shownSubmitted } from './shown.js'
+import { signatureField } from './signature.js'
+import { checklistField, completeField, confirmationField, dateField, selectField, textField, textareaField } from './steps.js'
+import { sentence, t } from './texts.js'
+import { zonedTime } from './values.js'
+import { showProblem, showView } from './view.js'
 
 /** @param {SignedAsset} asset */
 function shownAsset({ asset_tag, name, manufacturer, model, serial_number, location }) {
   const details = [
     [manufacturer, model].filter(Boolean).join(' '),
-    serial_number ? pieces('serial-number', { number: isolated(serial_number) }) : '',
+    serial_number ? sentence('serial-number', { number: own(serial_number) }) : '',
     location ?? '',
   ].filter(Boolean)
-  return create(
-    'li',
-    {},
-    create('span', { className: 'tag' }, isolated(asset_tag)),
-    create('strong', {}, isolated(name)),
-    ...details.map((detail) => create('span', { className: 'detail' }, ...[typeof detail === 'string' ? isolated(detail) : detail].flat())),
+  return h('li', h('span.tag', own(asset_tag)),
+    h('strong', own(name)),
+    ...details.map((detail) => h('span.detail', ...[typeof detail === 'string' ? own(detail) : detail].flat())),
   )
 }
 
 /** @param {SigningSession} session @returns {Node | string} */
-function shownAssets({ assets, movement_number }) {
+export function shownAssets({ assets, movement_number }) {
   if (assets.length === 0) return ''
-  const title = create('h2', { id: newId(), className: assets.length === 1 ? 'unseen' : '' }, t('devices'))
-  return create(
-    'section',
-    { className: 'assets', 'aria-labelledby': title.id },
+  const title = h('h2', { id: newId(), className: assets.length === 1 ? 'unseen' : '' }, t('devices'))
+  return h('section.assets', { 'aria-labelledby': title.id },
     title,
-    movement_number ? create('p', { className: 'hint' }, isolated(movement_number)) : null,
+    movement_number ? hint(own(movement_number)) : null,
     // Not collapsible: nobody should sign for assets that they can't see.
-    create('ul', {}, ...assets.map(shownAsset)),
+    h('ul', ...assets.map(shownAsset)),
   )
 }
 
@@ -73,7 +77,7 @@ function setError(field, text) {
  * @param {(field: Field) => string | null} errorOf
  * @returns {boolean} whether there is an error
  */
-function showErrors(fields, errorOf) {
+export function showErrors(fields, errorOf) {
   const wrong = fields.filter((field) => {
     const error = errorOf(field)
     setError(field, error)
@@ -83,10 +87,10 @@ function showErrors(fields, errorOf) {
   if (!first) return false
   const lines = wrong.map((field) => {
     const link = button('', () => goTo(field), 'link')
-    link.append(isolated(field.open.step.label))
-    return create('li', { 'data-of': field.open.step.key }, link, create('p', {}, field.error.textContent))
+    link.append(own(field.open.step.label))
+    return h('li', { 'data-of': field.open.step.key }, link, h('p', field.error.textContent))
   })
-  showProblem(create('p', {}, secondLook(lines.length)), create('ul', {}, ...lines))
+  showProblem(h('p', secondLook(lines.length)), h('ul', ...lines))
   goTo(first)
   return true
 }
@@ -142,7 +146,7 @@ function titleOf({ assets, process_name, steps, submitted, target_status }) {
  * @param {HTMLButtonElement} submitButton
  * @param {(field: Field) => void} changed
  */
-function showForm(session, submitButton, changed) {
+export function showForm(session, submitButton, changed) {
   const fields = session.steps.map((open) => fieldOf(session, open))
   for (const field of fields) {
     field.element.addEventListener('input', () => {
@@ -151,9 +155,9 @@ function showForm(session, submitButton, changed) {
       changed(field)
     })
   }
-  const name = create('strong', {}, isolated(session.signer.name))
-  const signer = create('p', { className: 'signer' }, ...pieces('signing-as', { name }))
-  const until = create('p', { className: 'hint' }, ...pieces('open-until', { time: shownTime(session.ends_at) }))
+  const name = h('strong', own(session.signer.name))
+  const signer = h('p.signer', ...sentence('signing-as', { name }))
+  const until = hint(...sentence('open-until', { time: zonedTime(session.ends_at) }))
   showView(
     session,
     titleOf(session),

@@ -20,7 +20,7 @@ const SHORTEST_SIGNATURE = 10
 /** @param {number} number */
 const rounded = (number) => Math.round(number * 100) / 100
 
-class Pen {
+export class Pen {
   /** @param {boolean} hasPressure */
   constructor(hasPressure) {
     this.hasPressure = hasPressure
@@ -93,7 +93,7 @@ function follow(stroke, visit) {
  * @param {CanvasRenderingContext2D} context
  * @param {Stroke} stroke
  */
-function fillStroke(context, stroke) {
+export function fillStroke(context, stroke) {
   let [lastX, lastY, lastRadius, lastAngle] = [NaN, NaN, 0, NaN]
   /** @type {[number, number][]} */
   let left = []
@@ -142,7 +142,7 @@ function fillStroke(context, stroke) {
  * Returns whether there is a stroke that isn't just a tap.
  * @param {Stroke[]} strokes
  */
-function isDrawn(strokes) {
+export function isDrawn(strokes) {
   let length = 0
   for (const stroke of strokes) {
     for (let index = 3; index + 1 < stroke.length; index += 3) {
@@ -157,7 +157,7 @@ function isDrawn(strokes) {
  * @param {Stroke[]} strokes
  * @returns {Box | null}
  */
-function boxOf(strokes) {
+export function boxOf(strokes) {
   const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity }
   for (const stroke of strokes) {
     follow(stroke, (x, y, radius) => {

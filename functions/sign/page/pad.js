@@ -1,14 +1,17 @@
 // The signature pad. Strokes are stored relative to the centre, so they stay in place when the pad is resized, and shrink only
 // if they don't fit.
+import { h } from './elements.js'
+import { Pen, boxOf, fillStroke } from './ink.js'
+import { t } from './texts.js'
 
 /** Minimum distance of strokes from the pad's edge when they shrink to fit, in CSS pixels. */
 const EDGE = 2
 
-class Pad {
+export class Pad {
   /** @param {() => void} changed called whenever the strokes change */
   constructor(changed) {
     this.changed = changed
-    this.canvas = create('canvas', { role: 'img', 'aria-label': t('pad') })
+    this.canvas = h('canvas', { role: 'img', 'aria-label': t('pad') })
     /** The finished strokes as an image. */
     this.finished = document.createElement('canvas')
     /** @type {Stroke[]} */

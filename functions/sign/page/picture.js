@@ -1,4 +1,6 @@
 // Encodes signatures as PNG images, within the service's limits.
+import { h } from './elements.js'
+import { boxOf, fillStroke, isDrawn } from './ink.js'
 
 const MAX_BYTES = 128 * 1024
 const MAX_SIDE = 4096
@@ -14,8 +16,8 @@ const HANDWRITING =
   '"Snell Roundhand", "Segoe Script", "Bradley Hand", "Apple Chancery", "Dancing Script", "Brush Script MT", cursive, serif'
 
 /** Returns whether the page can read canvas pixels. Some browsers return noise or white, to prevent fingerprinting. */
-function canReadDrawings() {
-  const context = create('canvas', { width: 2, height: 1 }).getContext('2d')
+export function canReadDrawings() {
+  const context = h('canvas', { width: 2, height: 1 }).getContext('2d')
   if (!context) return false
   context.fillStyle = PAPER
   context.fillRect(0, 0, 2, 1)
@@ -57,7 +59,7 @@ function pictureOf(box, draw) {
  * Returns an image of the strokes, or null if nothing was drawn.
  * @param {Stroke[]} strokes
  */
-function pictureOfStrokes(strokes) {
+export function pictureOfStrokes(strokes) {
   const box = isDrawn(strokes) ? boxOf(strokes) : null
   return box && pictureOf(box, (context) => strokes.forEach((stroke) => fillStroke(context, stroke)))
 }
@@ -66,7 +68,7 @@ function pictureOfStrokes(strokes) {
  * Returns an image of a typed name, or null if it is invisible.
  * @param {string} name
  */
-function pictureOfName(name) {
+export function pictureOfName(name) {
   const text = name.trim().replace(/\s+/g, ' ')
   const context = document.createElement('canvas').getContext('2d')
   if (!context || !text) return null

@@ -1,18 +1,23 @@
 // The receipt: a summary on the page, and the complete receipt as a file.
+import { showOver } from './done.js'
+import { h, receiptFile, saveFile } from './elements.js'
+import { refusal, send } from './service.js'
+import { t } from './texts.js'
+import { say, showProblem } from './view.js'
 
 /**
  * Returns the receipt's steps for the page, with the images stored in this tab, or null if there is no receipt yet.
- * @param {Submitted[]} own
+ * @param {Submitted[]} mine
  * @returns {Promise<Submitted[] | null>}
  */
-async function receiptSteps(own) {
+export async function receiptSteps(mine) {
   const reply = await send('receipt?format=json')
   if (reply.status !== 200) return null
   /** @type {SignedReceipt} */
   const { receipt } = reply.body.data ?? reply.body
   return receipt.steps.map(({ step, value, user_name, submitted_at, submitted_by }) => {
     const { sha256, typed, statement } = /** @type {{ sha256?: string, typed?: boolean, statement?: string }} */ (Object(value))
-    const image = own.find((entry) => entry.step.key === step.key)?.image ?? null
+    const image = mine.find((entry) => entry.step.key === step.key)?.image ?? null
     return {
       step: statement ? { ...step, statement } : step,
       value,
@@ -26,26 +31,13 @@ async function receiptSteps(own) {
   })
 }
 
-/**
- * @param {SigningSession} session
- * @param {HTMLButtonElement} saveButton
- */
-async function saveReceipt(session, saveButton) {
-  if (saveButton.getAttribute('aria-busy') === 'true') return
-  saveButton.setAttribute('aria-busy', 'true')
+/** @param {SigningSession} session */
+export async function saveReceipt(session) {
   showProblem()
   const reply = await send('receipt?format=html')
-  saveButton.setAttribute('aria-busy', 'false')
   say('')
   if (reply.status === 401) return showOver(reply.body.link_status)
-  if (reply.status !== 200) return showProblem(create('p', {}, refusal(reply)))
-  const subject = session.movement_number ?? session.assets[0]?.asset_tag ?? ''
-  const file = `receipt-${subject}`.replace(/[^0-9A-Za-z]+/g, '-').replace(/-$/, '')
-  const url = URL.createObjectURL(new Blob([reply.body], { type: 'text/html' }))
-  const link = create('a', { href: url, download: `${file}.html`, hidden: true })
-  document.body.append(link)
-  link.click()
-  link.remove()
-  setTimeout(() => URL.revokeObjectURL(url), 60_000)
+  if (reply.status !== 200) return showProblem(h('p', refusal(reply)))
+  saveFile(receiptFile(session.movement_number ?? session.assets[0]?.asset_tag ?? ''), reply.body, 'text/html')
   say(t('receipt-saved'))
 }

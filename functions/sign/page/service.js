@@ -1,23 +1,24 @@
 // Sends requests to the service. The link's secret is the URL's fragment, and is only sent in the Authorization header.
+import { part } from './elements.js'
+import { pause, request, retryAfter, whileBusy } from './requests.js'
+import { signing } from './state.js'
+import { has, t } from './texts.js'
+import { say } from './view.js'
 
 const TIME_LIMIT_MS = 20_000
 const MAX_ATTEMPTS = 5
-const MAX_WAIT_SECONDS = 60
 
 /** Returns the link's secret, or null if the URL has none. Ignores text that mail and chat programs append to links. */
-function secret() {
+export function secret() {
   return /^#(sgn_[0-9A-Za-z]{94})/.exec(location.hash)?.[1] ?? null
 }
-
-/** @param {number} seconds */
-const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000))
 
 /**
  * Sends a request once. The body of the reply is text for HTML, or else parsed JSON.
  * @param {string} path
  * @param {string | null} body
  * @param {string} key the Idempotency-Key
- * @returns {Promise<Reply & { retryAfter: number }>}
+ * @returns {Promise<Reply & { code?: string, retryAfter: number }>}
  */
 async function sendOnce(path, body, key) {
   const abort = new AbortController()
@@ -26,19 +27,11 @@ async function sendOnce(path, body, key) {
   const headers = { authorization: `Bearer ${secret()}` }
   if (body !== null) Object.assign(headers, { 'content-type': 'application/json', 'idempotency-key': key })
   try {
-    const response = await fetch(`sign/${path}`, {
-      method: body === null ? 'GET' : 'POST',
-      headers,
-      body,
-      signal: abort.signal,
-      cache: 'no-store',
-      credentials: 'omit',
-      referrerPolicy: 'no-referrer',
-    })
+    const response = await request(`sign/${path}`, { method: body === null ? 'GET' : 'POST', headers, body, signal: abort.signal })
     const text = await response.text()
     const isJson = /json/.test(response.headers.get('content-type') ?? '')
-    const retryAfter = Number(response.headers.get('retry-after')) || 0
-    return { status: response.status, body: isJson ? JSON.parse(text) : text, retryAfter }
+    const read = isJson ? JSON.parse(text) : text
+    return { status: response.status, body: read, code: read?.code, retryAfter: retryAfter(response) }
   } catch {
     return { status: 0, body: {}, retryAfter: 0 }
   } finally {
@@ -69,19 +62,18 @@ async function countDown(reason, seconds) {
  * @param {string} [key]
  * @returns {Promise<Reply>}
  */
-async function send(path, body = null, key = '') {
-  for (let attempt = 1; ; attempt++) {
-    const reply = await sendOnce(path, body, key)
-    const isBusy = [429, 502, 503, 504].includes(reply.status) || reply.body?.code === 'REQUEST_IN_PROGRESS'
-    if (!isBusy || attempt === MAX_ATTEMPTS) return reply
-    const seconds = Math.min(reply.retryAfter || 2 ** attempt, MAX_WAIT_SECONDS)
-    await countDown(reply.status === 429 ? t('too-many') : t('busy'), seconds)
-    say(t('trying-again'))
-  }
-}
+export const send = (path, body = null, key = '') =>
+  whileBusy(() => sendOnce(path, body, key), {
+    most: MAX_ATTEMPTS,
+    usual: (attempt) => 2 ** attempt,
+    async wait(seconds, status) {
+      await countDown(status === 429 ? t('too-many') : t('busy'), seconds)
+      say(t('trying-again'))
+    },
+  })
 
 /** Returns the text to append if something was entered. */
-const kept = () => (fields.length ? ` ${t('kept')}` : '')
+const kept = () => (signing.fields.length ? ` ${t('kept')}` : '')
 
 /** Returns the text for a missing response. */
 const lostConnection = () => `${navigator.onLine ? t('unreachable') : t('offline')}${kept()}`
@@ -90,7 +82,7 @@ const lostConnection = () => `${navigator.onLine ? t('unreachable') : t('offline
  * Returns the text for an error without a field, by its code, because the service's texts are in English.
  * @param {Reply} reply
  */
-function refusal({ status, body }) {
+export function refusal({ status, body }) {
   if (status === 0) return lostConnection()
   const code = status === 429 ? 'RATE_LIMITED' : status > 501 && status < 505 ? 'UNAVAILABLE' : body.code === 'CONFLICT' && body.user_id ? 'INACTIVE_USER' : body.code
   if (code !== 'INTERNAL_ERROR' && has(`error.${code}`)) return `${t(`error.${code}`)}${kept()}`

@@ -1,7 +1,13 @@
 // A signature step: drawn, or typed as a name.
+import { button, h, newId } from './elements.js'
+import { isDrawn } from './ink.js'
+import { Pad } from './pad.js'
+import { canReadDrawings, pictureOfName, pictureOfStrokes } from './picture.js'
+import { frame } from './steps.js'
+import { t } from './texts.js'
 
 /** @param {SessionStep} open @param {FieldDraft | undefined} kept @returns {Field} */
-function signatureField(open, kept) {
+export function signatureField(open, kept) {
   const draft = { isTyped: false, name: '', strokes: /** @type {Stroke[]} */ ([]), ...Object(kept) }
   let { isTyped } = draft
 
@@ -9,22 +15,19 @@ function signatureField(open, kept) {
     refresh()
     field.element.dispatchEvent(new Event('input', { bubbles: true }))
   })
-  const placeholder = create('span', { className: 'placeholder', 'aria-hidden': 'true' }, t('sign-here'))
+  const placeholder = h('span.placeholder', { 'aria-hidden': 'true' }, t('sign-here'))
   const undo = button(t('undo'), () => pad.undo())
   const clear = button(t('clear'), () => pad.clear())
-  const padHint = create('p', { className: 'unseen', id: newId() }, t('pad-hint'))
+  const padHint = h('p.unseen', { id: newId() }, t('pad-hint'))
   pad.canvas.setAttribute('aria-describedby', padHint.id)
-  const drawing = create(
-    'div',
-    {},
-    create('div', { className: 'pad' }, placeholder, pad.canvas),
+  const drawing = h('div', h('div.pad', placeholder, pad.canvas),
     padHint,
   )
 
-  const name = create('input', { type: 'text', id: newId(), dir: 'auto', autocomplete: 'name', maxLength: 100, value: draft.name })
-  const nameHint = create('p', { className: 'hint', id: newId() }, t('name-hint'))
-  const preview = create('img', { alt: '', className: 'picture' })
-  const typing = create('div', {}, create('label', { htmlFor: name.id }, t('your-name')), name, nameHint, preview)
+  const name = h('input', { type: 'text', id: newId(), dir: 'auto', autocomplete: 'name', maxLength: 100, value: draft.name })
+  const nameHint = h('p.hint', { id: newId() }, t('name-hint'))
+  const preview = h('img', { alt: '', className: 'picture' })
+  const typing = h('div', h('label', { htmlFor: name.id }, t('your-name')), name, nameHint, preview)
   name.addEventListener('input', () => refresh())
 
   const toggle = button('', () => {
@@ -35,7 +38,7 @@ function signatureField(open, kept) {
     else pad.layOut()
   }, 'plain')
 
-  const tools = create('div', { className: 'tools' }, undo, clear, toggle)
+  const tools = h('div.tools', undo, clear, toggle)
   const field = frame(open, { control: name, statement: open.step.statement }, drawing, typing, tools)
   name.setAttribute('aria-describedby', `${nameHint.id} ${field.error.id}`)
 

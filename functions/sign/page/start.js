@@ -1,10 +1,16 @@
 // Loads the session of the link.
+import { showOver } from './done.js'
+import { part } from './elements.js'
+import { offerRetry, online, showSession } from './outcome.js'
+import { refusal, secret, send } from './service.js'
+import { learn, readersLanguage, speak, t } from './texts.js'
+import { say } from './view.js'
 
 /**
  * @param {string} [notice] what happened to the form that was shown
  * @returns {Promise<boolean>} whether there is a session
  */
-async function load(notice = '') {
+export async function load(notice = '') {
   if (!secret()) {
     showOver()
     return false
@@ -27,7 +33,8 @@ async function load(notice = '') {
 // Opening a different link in the same tab only changes the fragment.
 window.addEventListener('hashchange', () => location.reload())
 window.addEventListener('online', online)
-part('form').addEventListener('submit', (event) => event.preventDefault())
+part('form').addEventListener('submit', (/** @type {Event} */ event) => event.preventDefault())
+learn(TEXTS)
 speak(readersLanguage() ?? 'en')
 part('title').textContent = document.title = t('sign')
 void load()

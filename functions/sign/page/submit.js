@@ -1,17 +1,14 @@
 // Submits the form once, even if the button is pressed repeatedly or the connection is lost.
+import { keepField, keyFor } from './draft.js'
+import { button, h, part } from './elements.js'
+import { showErrors } from './form.js'
+import { refused, showSession } from './outcome.js'
+import { send } from './service.js'
+import { signing } from './state.js'
+import { t } from './texts.js'
+import { say, showProblem } from './view.js'
 
-/** @type {SigningSession | null} */
-let session = null
-/** @type {Field[]} */
-let fields = []
-/** @type {Submitted[]} */
-let submitted = []
-let isSending = false
-/** Whether the signer was warned that nothing is ticked. */
-let isWarned = false
-/** Action for when the connection is back. @type {(() => void) | null} */
-let retry = null
-const submitButton = button('', () => void submit(), 'primary')
+export const submitButton = button('', () => submit(), 'primary')
 
 /** @param {Field[]} batch @param {Json[]} values */
 function bodyOf(batch, values) {
@@ -57,15 +54,15 @@ async function submitFields(batch) {
     return first.status === 200 ? submitFields(batch.slice(half)) : first
   }
   if (reply.status === 200) {
-    session = reply.body.data
-    submitted.push(...batch.map((field, index) => submittedOf(field, values[index] ?? null)))
+    signing.session = reply.body.data
+    signing.submitted.push(...batch.map((field, index) => submittedOf(field, values[index] ?? null)))
   }
   return reply
 }
 
 /** @param {boolean} is */
 function setSending(is) {
-  isSending = is
+  signing.isSending = is
   submitButton.disabled = is
   submitButton.setAttribute('aria-busy', String(is))
   part('content').inert = is
@@ -74,24 +71,25 @@ function setSending(is) {
 
 /** Warns once if nothing is ticked in an optional checklist. Returns whether it warned. */
 function warnOfNothing() {
-  const empty = fields.find(({ open, save }) => open.step.type === 'checklist' && !Object(save()).length)
-  if (!empty || isWarned) return false
-  isWarned = true
-  showProblem(create('p', {}, t('nothing-ticked', { label: empty.open.step.label })))
+  const empty = signing.fields.find(({ open, save }) => open.step.type === 'checklist' && !Object(save()).length)
+  if (!empty || signing.isWarned) return false
+  signing.isWarned = true
+  showProblem(h('p', t('nothing-ticked', { label: empty.open.step.label })))
   submitButton.focus()
   return true
 }
 
-async function submit() {
-  if (isSending || !session) return
+export async function submit() {
+  if (signing.isSending || !signing.session) return
   showProblem()
-  retry = null
-  if (showErrors(fields, (field) => field.check()) || warnOfNothing()) return
+  signing.retry = null
+  const { fields: all } = signing
+  if (showErrors(all, (field) => field.check()) || warnOfNothing()) return
   setSending(true)
-  for (const field of fields) keepField(field)
-  const all = fields
+  for (const field of all) keepField(field)
   const reply = await submitFields(all)
   setSending(false)
+  const { session } = signing
   if (reply.status === 200) return showSession(session)
   // Some steps may have been submitted before a step was refused.
   const isPart = session.steps.length !== all.length

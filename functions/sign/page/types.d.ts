@@ -13,8 +13,8 @@ type StepType =
   | 'confirmation'
   | 'complete'
 
-/** The texts of each language, by name. A text with plural forms has a string for each plural category. */
-declare const TEXTS: Record<string, Record<string, string | Record<string, string>>>
+/** The table of texts, which the build inserts. */
+declare const TEXTS: string
 
 interface Step {
   type: StepType

@@ -1,4 +1,7 @@
 // Controls for each type of step, except signatures.
+import { h, newId, own } from './elements.js'
+import { choice, input, select } from './fields.js'
+import { t } from './texts.js'
 
 /**
  * Creates the group of a field, named by the step's label, with a place for an error. With `isLabel`, the label belongs to the
@@ -8,19 +11,19 @@
  * @param {...(Node | null)} content
  * @returns {Field}
  */
-function frame(open, { control, hint = '', statement = '', isLabel = false, hasOwnLabel = false }, ...content) {
+export function frame(open, { control, hint = '', statement = '', isLabel = false, hasOwnLabel = false }, ...content) {
   const { step } = open
-  const label = isolated(step.label)
+  const label = own(step.label)
   const isOptional = !(step.required ?? step.type === 'confirmation') && step.type !== 'complete'
   const hints = [hint, isOptional ? t('optional') : ''].filter(Boolean).join(' ')
-  const hinted = hints ? create('p', { className: 'hint', id: newId() }, hints) : null
-  const stated = statement ? create('p', { className: 'statement value', id: newId(), dir: 'auto' }, statement) : null
-  const error = create('p', { className: 'error', id: newId(), hidden: true, 'data-error': '' })
-  const legend = create('legend', {}, isLabel ? create('label', { htmlFor: control.id }, label) : label)
+  const hinted = hints ? h('p.hint', { id: newId() }, hints) : null
+  const stated = statement ? h('p', { className: 'statement value', id: newId(), dir: 'auto' }, statement) : null
+  const error = h('p.error', { id: newId(), hidden: true, 'data-error': '' })
+  const legend = h('legend', isLabel ? h('label', { htmlFor: control.id }, label) : label)
   if (hasOwnLabel) legend.className = 'unseen'
   const described = [hinted, stated, error].flatMap((part) => part?.id ?? []).join(' ')
   if (isLabel || hasOwnLabel) control.setAttribute('aria-describedby', described)
-  const element = create('fieldset', { 'data-key': step.key, 'aria-describedby': described }, legend, hinted, stated, ...content, error)
+  const element = h('fieldset', { 'data-key': step.key, 'aria-describedby': described }, legend, hinted, stated, ...content, error)
   return { open, element, control, error, value: () => null, check: () => null, save: () => null }
 }
 
@@ -51,56 +54,44 @@ const tooLong = (control, most) => () => {
 }
 
 /** @param {SessionStep} open @param {FieldDraft} [kept] */
-function textField(open, kept) {
-  const control = create('input', { type: 'text', dir: 'auto' })
+export function textField(open, kept) {
+  const control = input('text', '', { dir: 'auto' })
   return textualField(open, control, kept, tooLong(control, 255))
 }
 
 /** @param {SessionStep} open @param {FieldDraft} [kept] */
-function textareaField(open, kept) {
-  const control = create('textarea', { rows: 4, dir: 'auto' })
+export function textareaField(open, kept) {
+  const control = h('textarea', { rows: 4, dir: 'auto' })
   return textualField(open, control, kept, tooLong(control, 10_000))
 }
 
 /** @param {SessionStep} open @param {FieldDraft} [kept] */
-function dateField(open, kept) {
-  const control = create('input', { type: 'date' })
+export function dateField(open, kept) {
+  const control = input('date')
   return textualField(open, control, kept, () => (control.validity.badInput ? t('whole-date') : null))
 }
 
 /** @param {SessionStep} open @param {FieldDraft} [kept] */
-function selectField(open, kept) {
-  const options = (open.step.options ?? []).map((option) => create('option', { value: option }, option))
-  const control = create('select', {}, create('option', { value: '' }, t('choose')), ...options)
+export function selectField(open, kept) {
+  const control = select([['', t('choose')], ...(open.step.options ?? []).map((option) => [option, option])])
   return textualField(open, control, kept, () => null)
 }
 
-/**
- * @param {'checkbox' | 'radio'} type
- * @param {string} group
- * @param {boolean} isChecked
- * @param {...(Node | string)} text
- */
-function choice(type, group, isChecked, ...text) {
-  const input = create('input', { type, name: group, checked: isChecked })
-  return { input, line: create('label', { className: 'choice' }, input, create('span', {}, ...text)) }
-}
-
 /** @param {SessionStep} open @param {FieldDraft} [kept] @returns {Field} */
-function checklistField(open, kept) {
+export function checklistField(open, kept) {
   const chosen = kept ?? open.value
   const items = open.step.items ?? []
   const isChosen = (/** @type {string} */ item) => Array.isArray(chosen) && chosen.includes(item)
-  const choices = items.map((item) => choice('checkbox', '', isChosen(item), isolated(item)))
+  const choices = items.map((item) => choice(own(item), isChosen(item)))
   const [first] = choices
   const hint = open.step.required && items.length > 1 ? t('every-line') : ''
-  const field = frame(open, { control: first?.input ?? create('input'), hint }, ...choices.map(({ line }) => line))
-  const checked = () => items.filter((_, index) => choices[index]?.input.checked)
+  const field = frame(open, { control: first?.box ?? input('checkbox'), hint }, ...choices.map(({ element }) => element))
+  const checked = () => items.filter((_, index) => choices[index]?.box.checked)
   return Object.assign(field, {
     value: () => (checked().length || Array.isArray(open.value) ? checked() : null),
     check() {
-      const missing = choices.find(({ input }) => !input.checked)
-      field.control = missing?.input ?? field.control
+      const missing = choices.find(({ box }) => !box.checked)
+      field.control = missing?.box ?? field.control
       return open.step.required && missing ? t('missing.checklist') : null
     },
     save: checked,
@@ -108,19 +99,19 @@ function checklistField(open, kept) {
 }
 
 /** @param {SessionStep} open @param {FieldDraft} [kept] @returns {Field} */
-function confirmationField(open, kept) {
-  const { input, line } = choice('checkbox', '', (kept ?? open.value) === true, isolated(open.step.label))
-  const field = frame(open, { control: input, hasOwnLabel: true }, line)
+export function confirmationField(open, kept) {
+  const { box, element } = choice(own(open.step.label), (kept ?? open.value) === true)
+  const field = frame(open, { control: box, hasOwnLabel: true }, element)
   return Object.assign(field, {
-    value: () => input.checked || null,
-    check: () => ((open.step.required ?? true) && !input.checked ? t('missing.confirmation') : null),
-    save: () => input.checked,
+    value: () => box.checked || null,
+    check: () => ((open.step.required ?? true) && !box.checked ? t('missing.confirmation') : null),
+    save: () => box.checked,
   })
 }
 
 /** @param {SessionStep} open @returns {Field} */
-function completeField(open) {
-  const field = frame(open, { control: create('span'), hint: t('when-pressed') })
+export function completeField(open) {
+  const field = frame(open, { control: h('span'), hint: t('when-pressed') })
   field.element.className = 'complete'
   return field
 }
