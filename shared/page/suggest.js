@@ -6,19 +6,24 @@ import { t } from './texts.js'
 
 /** By field with suggestions, a function that takes an unfinished text for what it means. @type {WeakMap<any, () => any>} */
 const settlers = new WeakMap()
+/** By field with suggestions, a function that sets the chosen item. @type {WeakMap<any, (item: any) => any>} */
+const setters = new WeakMap()
 
 /**
  * Creates a text field with suggestions while typing: an ARIA 1.2 combobox. A click or tap chooses a suggestion, and Enter a marked
  * one. The list always belongs to the text: each edit empties it.
  * @param {{ find: (text: string, signal: AbortSignal) => Promise<{ text: string, detail?: string }[]>, chosen: (item: any) => void,
- *   meant?: (text: string, items: any[]) => any, missed?: () => void, entered?: (text: string) => any, first?: any, placeholder?: string }} options
+ *   meant?: (text: string, items: any[]) => any, missed?: () => void, entered?: (text: string) => any, first?: any, placeholder?: string,
+ *   none?: string }} options
  *   `meant`: returns the item that a whole text means, if any. `missed`: is told that a text means nothing. `entered`: takes each
- *   text that is ended by Enter or Tab, like a scanner's; the field is then empty for the next one. `first`: the item chosen at first
+ *   text that is ended by Enter or Tab, like a scanner's; the field is then empty for the next one. `first`: the item chosen at first. `none`: what
+ *   the field says if nothing matches
  */
-export function suggesting({ find, chosen, meant, missed, entered, first, placeholder = '' }) {
+export function suggesting({ find, chosen, meant, missed, entered, first, placeholder = '', none = t('nothing-found') }) {
   const list = h('ul.suggestions', { id: newId(), role: 'listbox', hidden: true, ariaLabel: t('search'),
     // The field keeps the focus.
     mousedown: (event) => event.preventDefault() })
+  const nothing = h('p.suggestions.none', { role: 'status', hidden: true })
   const newSearch = latest()
   let items = [], active = -1, last = first
   /** @type {{ text: string, done: Promise<void> } | null} */
@@ -26,6 +31,8 @@ export function suggesting({ find, chosen, meant, missed, entered, first, placeh
   const text = () => control.value.trim()
   const open = (isOpen) => {
     list.hidden = !isOpen
+    nothing.hidden = true
+    if (isOpen) fit(list)
     control.ariaExpanded = String(isOpen)
     active = -1
     control.removeAttribute('aria-activedescendant')
@@ -36,7 +43,13 @@ export function suggesting({ find, chosen, meant, missed, entered, first, placeh
     items = []
     open(false)
   }
-  const reveal = () => document.activeElement === control && open(items.length > 0)
+  const reveal = () => {
+    if (document.activeElement !== control) return
+    open(items.length > 0)
+    nothing.hidden = items.length > 0 || !text()
+    show(nothing, none)
+    if (!nothing.hidden) fit(nothing)
+  }
   const choose = (item) => {
     close()
     control.value = entered ? '' : item.text
@@ -122,8 +135,28 @@ export function suggesting({ find, chosen, meant, missed, entered, first, placeh
   })
   if (first) control.dataset.chosen = ''
   settlers.set(control, () => (entered ? takeText() : isOpenText() && settle()))
-  h('div.combobox', control, list)
+  setters.set(control, (item) => {
+    close()
+    last = item
+    control.value = item?.text ?? ''
+    if (item) control.dataset.chosen = ''
+    else delete control.dataset.chosen
+  })
+  h('div.combobox', control, list, nothing)
   return control
+}
+
+/** Sets the chosen item of a field with suggestions, or none. @param {any} control @param {{ text: string } | null} item */
+export const preset = (control, item) => setters.get(control)?.(item)
+
+/** Keeps a list on the screen: at the other end of its field, or above it. @param {HTMLElement} list */
+function fit(list) {
+  list.classList.remove('at-end', 'above')
+  const { right, bottom } = list.getBoundingClientRect()
+  const field = /** @type {Element} */ (list.parentElement).getBoundingClientRect()
+  const height = visualViewport?.height ?? innerHeight
+  list.classList.toggle('at-end', right > document.documentElement.clientWidth)
+  list.classList.toggle('above', bottom > height && field.top > height - field.bottom)
 }
 
 /** Returns whether a key ends a scan: Enter, Tab or, with scanners for terminals, Ctrl+M and Ctrl+J. */

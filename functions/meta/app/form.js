@@ -160,8 +160,9 @@ export const personField = (chosen, person = null, missed = undefined) =>
   })
 
 /** Suggests places. Others are accepted. */
-export const locationField = (value, chosen = (_) => {}) =>
+export const locationField = (value, chosen = (_) => {}, none = t('new-place')) =>
   suggesting({
+    none,
     first: value ? { text: value } : null,
     placeholder: 'Berlin / 3',
     chosen: (item) => item && chosen(item.text),

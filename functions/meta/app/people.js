@@ -42,11 +42,12 @@ export async function person(main, params, signal, [, id]) {
   const day = dayField(params.day, (day) => go(`person/${id}`, { day }, true))
   const about = h('div')
   const leaving = h('div')
+  const processes = h('div')
   const mayOffboard = ['users:write', 'processes:write', 'assets:read'].every(may)
   show(main,
     h('div.title', heading(own(user.display_name)),
       user.is_active && link(t('nav.hand-over'), 'hand-over', { person: id }, 'button')),
-    h('div.columns', card(t('assets-of'), h('div.as-of', field(t('as-of'), day)), has), h('div.side', card(t('field.assigned_to'), about), mayOffboard && card(t('offboard'), leaving))))
+    h('div.columns', card(t('assets-of'), h('div.as-of', field(t('as-of'), day)), has), h('div.side', card(t('field.assigned_to'), about), processes, mayOffboard && card(t('offboard'), leaving))))
 
   const showPerson = () => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('field.status'), state(user)], [t('field.created_at'), ago(user.created_at)]]))
 
@@ -56,6 +57,7 @@ export async function person(main, params, signal, [, id]) {
     await attempt(has, async () => {
       const { data, meta } = await get(`/users/${id}/assets`, signal, { as_of: endOf(day), limit: 100 })
       if (day !== params.day) return
+      if (!day) await attempt(processes, async () => show(processes, await runningProcesses(data, signal)))
       const assets = data.filter(({ status }) => status === 'in_use').slice(0, MOST).map(({ id }) => id).join()
       show(has, data.length === 0 ? hint(t('has-nothing'))
         : [assetList(data), meta.total > data.length && hint(t('elsewhere-count', { count: meta.total - data.length })),
@@ -113,6 +115,17 @@ export async function person(main, params, signal, [, id]) {
       showAssets()
     },
   }
+}
+
+/** Shows the processes in progress on assets, each with its current step: what somebody still has to sign or to give back. */
+async function runningProcesses(assets, signal) {
+  if (!may('processes:read')) return null
+  const ids = assets.flatMap(({ running_instance_id: id }) => id ?? []).slice(0, MAX_NAMED)
+  const all = await Promise.all(ids.map(async (id) => (await get(`/processes/instances/${id}`, signal, { omit: 'signatures' })).data))
+  const one = new Map(all.map((instance) => [instance.movement_id ? `run/movements/${instance.movement_id}` : `run/instances/${instance.id}`, instance]))
+  const line = ([path, { process_name: name, steps, current_step: step, started_at: since }]) =>
+    h('li', link(own(name), path), h('span.hint', ` ${t('step-of', { step: step + 1, of: steps.length })}: `, own(steps[step]?.label ?? ''), ' · ', ago(since)))
+  return one.size > 0 && card(t('running'), h('ul.plain-list', [...one].map(line)))
 }
 
 /** Returns a line for each process that can't go on because the user is inactive. @returns {Promise<any[]>} */

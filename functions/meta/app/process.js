@@ -5,11 +5,11 @@ import { MOST, assetLink, assetList, byCode, pill, reason } from './asset.js'
 import { button, h, hint, own, receiptFile, saveFile, show } from './elements.js'
 import { choice, input, select } from './fields.js'
 import { attempt, blocking, check, clearProblems, discardOnEdit, empty, fault, field, form, personField, planBox, samePeople, showProblems, submit } from './form.js'
-import { chosen } from './inventory.js'
+import { chosen } from './basket.js'
 import { card, facts, go, heading, href, link, say, skeleton, status } from './page.js'
 import { code } from './qr.js'
 import { uuid } from './requests.js'
-import { suggesting, takeScans } from './suggest.js'
+import { preset, suggesting, takeScans } from './suggest.js'
 import { number, t } from './texts.js'
 import { ago, date, moment } from './values.js'
 
@@ -157,10 +157,14 @@ export async function begin(main, params, signal, [kind]) {
     show(next, submit(t('show-plan')))
   }
 
+  /** The checklist that is left to the signer, since nothing is ticked in it. With it, the later steps are left to them as well. */
+  const leftToSigner = () => (signs(definition) ? fields.findIndex(({ type, value }) => type === 'checklist' && !value().length) : -1)
   /** @returns {any} */
   function body() {
-    const last = signs(definition) ? fields.at(-1)?.key : definition.steps.at(-1).key
-    return { ...subject(assets.map(({ id }) => id)), step_data: entered(fields), ...(last ? { through: last } : {}) }
+    const from = leftToSigner()
+    const last = from >= 0 ? fields[from - 1]?.key : signs(definition) ? fields.at(-1)?.key : definition.steps.at(-1).key
+    const data = entered(fields.filter(({ type, value }) => !signs(definition) || type !== 'checklist' || value().length))
+    return { ...subject(assets.map(({ id }) => id)), step_data: data, ...(last ? { through: last } : {}) }
   }
 
   async function preview() {
@@ -179,7 +183,8 @@ export async function begin(main, params, signal, [kind]) {
     show(place, planBox(t('would-happen'), [
       assets.map((asset) => h('li', assetLink(asset), `: ${status(asset.status)} → ${status(definition.target_status)}`)),
       picked && h('li', t('plan-person', { name: picked })),
-      fields.filter(({ type, value }) => type === 'checklist' && !value().length).map(({ label }) => h('li.wrong', t('plan-unticked', { name: label }))),
+      fields.filter(({ type, value }) => type === 'checklist' && !value().length)
+        .map(({ label }) => h(signs(definition) ? 'li' : 'li.wrong', t(signs(definition) ? 'plan-left' : 'plan-unticked', { name: label }))),
       h('li', t(signs(definition) ? 'plan-sign' : 'plan-no-sign'))]))
     show(next, button(t('go-on'), () => act(asked).catch(refused), 'primary'), keepEditing())
     next.querySelector('button').focus()
@@ -190,21 +195,33 @@ export async function begin(main, params, signal, [kind]) {
     if (error.name === 'AbortError') return
     if (!(error instanceof Problem) || error.status !== 409) return showProblems(element, place, error)
     const all = error.body.assets ?? [{ ...error.body, asset_id: assets[0].id }]
-    const lines = all.map((one) => h('li', assetLink(assets.find(({ id }) => id === one.asset_id) ?? assets[0]), ': ', reason(one.code, one), ' ',
-      one.instance_id && link(t('process'), `run/instances/${one.instance_id}`)))
-    const first = preparation(all)
-    show(place, h('div', { className: first ? 'plan' : 'problem', role: 'alert' }, h('p', t('cant-start')), h('ul', lines)))
-    show(next, first ?? submit(t('show-plan')))
+    const ready = preparable(all)
+    const out = all.map(({ asset_id: id }) => id).filter((id) => !ready?.ids.includes(id))
+    const canLeave = out.length > 0 && out.length < assets.length
+    const line = (one) => h('li', assetLink(assets.find(({ id }) => id === one.asset_id) ?? assets[0]), ': ', reason(one.code, one), ' ',
+      one.instance_id && link(t('process'), `run/instances/${one.instance_id}`), canLeave && out.includes(one.asset_id) && h('b', ` ${t('left-out')}`))
+    const leaveOut = () => keepAssets(({ id }) => !out.includes(id))
+    const first = ready ? preparation(ready, leaveOut) : canLeave && button(t('leave-out', { count: out.length }), () => {
+      leaveOut()
+      return preview().catch(refused)
+    }, 'primary')
+    show(place, h('div', { className: first ? 'plan' : 'problem', role: 'alert' }, h('p', t('cant-start')), h('ul', all.map(line))))
+    show(next, first || submit(t('show-plan')), first && keepEditing())
     next.querySelector('button').focus()
   }
 
-  /** Finds a process that needs no input and brings the assets into the trigger status of the chosen process. */
-  function preparation(refusals) {
-    const ids = refusals.map(({ asset_id }) => asset_id)
+  /** Finds the process that needs no input and brings most of the refused assets into the trigger status of the chosen process. */
+  function preparable(refusals) {
     const isFree = ({ type, required }) => !required && !['signature', 'user_picker', 'confirmation'].includes(type)
-    const step = definitions.find((one) => one.target_status === definition.trigger_status && one.steps.every(isFree)
-      && assets.every(({ id, status }) => !ids.includes(id) || status === one.trigger_status))
-    if (!step || refusals.some(({ code }) => code !== 'WRONG_ASSET_STATUS')) return null
+    const waiting = refusals.filter(({ code }) => code === 'WRONG_ASSET_STATUS').map(({ asset_id }) => asset_id)
+    const found = definitions.filter((one) => one.target_status === definition.trigger_status && one.steps.every(isFree)).map((step) =>
+      ({ step, ids: assets.filter(({ id, status }) => waiting.includes(id) && status === step.trigger_status).map(({ id }) => id) }))
+    const [best] = found.sort((a, b) => b.ids.length - a.ids.length)
+    return best?.ids.length ? best : null
+  }
+
+  /** Offers to prepare assets. What can't be prepared is left out then. */
+  function preparation({ step, ids }, leaveOut) {
     const fields = step.steps.filter(({ type }) => type !== 'complete').map((one) => stepField(one, null))
     const title = t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) })
     const wrong = h('div')
@@ -218,6 +235,7 @@ export async function begin(main, params, signal, [kind]) {
         if (error.status === 409) throw error
         return showProblems(plan, wrong, error)
       }
+      leaveOut()
       for (const [n, { id }] of assets.entries()) assets[n] = await read(`/assets/${id}`)
       showAssets()
       await preview()
@@ -388,7 +406,7 @@ export async function run(main, _, signal, [, ...parts]) {
     const place = h('div')
     const made = JSON.parse(sessionStorage.getItem(linkKey(path)) ?? 'null')
     const live = signatures.find(({ status }) => status === 'open')
-    const known = made?.id === live?.id && made
+    const known = signatures.some(({ id, status }) => status === 'open' && id === made?.id) && made
     if (live && !polled.has(live.id)) poll(live)
     polled.add(live?.id)
     const picked = lead().steps.find(({ type }) => type === 'user_picker')
@@ -399,8 +417,9 @@ export async function run(main, _, signal, [, ...parts]) {
       .then(async (id) => {
         const name = id && ((await userName(id)) ?? t('somebody'))
         if (!name || who.value) return
-        ;[signer, who.value] = [id, name]
-        who.dataset.chosen = ''
+        signer = id
+        if (who.role === 'combobox') preset(who, { text: name })
+        else who.value = name
       })
       .catch(() => {})
     const make = button(t(live ? 'another-link' : 'make-link'), () => makeFor(who.value.trim()).catch((error) => showProblems(asked, place, error)), known ? '' : 'primary')

@@ -104,11 +104,48 @@ function showFrame() {
 let shown = null
 /** The current entry of the browser's history, and where the page was when it left each entry. */
 let entry = ''
-const left = new Map()
+/** @type {Map<string, { hash: string, n: number, top: number, y: number }>} */
+const left = new Map(JSON.parse(sessionStorage.getItem('left') ?? '[]'))
+const MOST_LEFT = 50
 history.scrollRestoration = 'manual'
 let leave = new AbortController()
 let moves = 0
 let wantsSearch = false
+
+const topOf = (link) => link.getBoundingClientRect().top
+const linksTo = (hash) => every(main, 'a').filter((link) => link.hash === hash)
+
+/** Remembers where the page is: the link that was followed, and its height on the screen. */
+function remember(entry) {
+  const links = linksTo(location.hash)
+  const n = Math.max(0, links.indexOf(document.activeElement))
+  left.delete(entry)
+  left.set(entry, { hash: location.hash, n, top: links[n] && topOf(links[n]), y: scrollY })
+}
+addEventListener('pagehide', () => {
+  if (!session.key) return
+  remember(entry)
+  sessionStorage.setItem('left', JSON.stringify([...left].slice(-MOST_LEFT)))
+})
+
+const BACK_MS = 5000
+/** Returns to where the page was left, as soon as its content is there, until someone does something. */
+function goBackTo({ hash, n, top, y }, signal) {
+  const done = new AbortController()
+  const ends = AbortSignal.any([done.signal, signal, AbortSignal.timeout(BACK_MS)])
+  const place = () => {
+    if (ends.aborted) return
+    const link = top === undefined ? null : linksTo(hash)[n]
+    if (!link) return scrollTo(0, y)
+    if (!main.contains(document.activeElement) || document.activeElement.matches('main, h1')) link.focus({ preventScroll: true })
+    scrollBy(0, topOf(link) - top)
+  }
+  const watch = new ResizeObserver(place)
+  watch.observe(main)
+  ends.addEventListener('abort', () => watch.disconnect())
+  for (const type of ['wheel', 'touchstart', 'pointerdown', 'keydown']) addEventListener(type, () => done.abort(), { signal: ends, capture: true, passive: true })
+  place()
+}
 
 async function showView() {
   const { path, params } = current()
@@ -116,13 +153,15 @@ async function showView() {
   const before = entry
   if (!history.state) history.replaceState(uuid(), '')
   entry = history.state
-  if (shown?.name === path.join('/') && shown.view?.update) return shown.view.update(params)
+  if (shown && before !== entry) remember(before)
+  const back = left.get(entry)
+  if (shown?.name === path.join('/') && shown.view?.update) {
+    shown.view.update(params)
+    if (back && before !== entry) goBackTo(back, leave.signal)
+    return
+  }
   const isFirst = shown === null
   moves += 1
-  const at = (row) => row.getBoundingClientRect().top
-  const opened = every(main, 'a.row').find(({ hash }) => hash === location.hash)
-  left.set(before, { hash: location.hash, top: opened && at(opened), y: scrollY })
-  const back = left.get(entry)
   leave.abort()
   leave = new AbortController()
   const { signal } = leave
@@ -150,16 +189,11 @@ async function showView() {
   }
   if (wantsSearch) part('search')?.focus()
   wantsSearch = false
-  if (isFirst || signal.aborted) return
-  const row = back && every(main, 'a.row').find(({ hash }) => hash === back.hash)
-  if (row && !main.contains(document.activeElement)) {
-    row.focus({ preventScroll: true })
-    row.scrollIntoView()
-    return scrollBy(0, at(row) - back.top)
-  }
+  if (signal.aborted || (isFirst && !back)) return
   // Screen readers start at the heading, unless the view has set the focus.
   if (!main.contains(document.activeElement) || document.activeElement === main) (main.querySelector('h1') ?? main).focus({ preventScroll: true })
-  scrollTo(0, back?.y ?? 0)
+  if (back) goBackTo(back, signal)
+  else scrollTo(0, 0)
 }
 
 /** Opens the asset with a scanned code, or searches for the code. */
@@ -172,6 +206,7 @@ function account() {
   const { key, user } = session.me
   const forget = button(t('forget-key'), () => {
     sessionStorage.clear()
+    session.key = null
     location.hash = ''
     location.reload()
   })

@@ -328,25 +328,45 @@ function scanner(found, signal) {
   if (!Detector || !navigator.mediaDevices) return place
   /** @type {MediaStream | null} */
   let stream = null
-  const stop = () => {
+  const release = () => {
     for (const track of stream?.getTracks() ?? []) track.stop()
     stream = null
+  }
+  const stop = () => {
+    release()
+    isWanted = false
     show(place, start)
   }
+  /** Whether the camera is in use, even while the page is hidden: the lock screen takes the camera away. */
+  let isWanted = false
   signal.addEventListener('abort', stop)
-  const start = button(t('camera'), async () => {
+  document.addEventListener('visibilitychange', () => {
+    if (!isWanted) return
+    if (document.hidden) release()
+    else if (!stream) watch()
+  }, { signal })
+  const start = button(t('camera'), () => watch())
+  async function watch() {
+    isWanted = true
+    /** @type {MediaStream} */
+    let opened
     try {
-      stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: 'environment' } })
+      opened = await navigator.mediaDevices.getUserMedia({ video: { facingMode: 'environment' } })
     } catch {
+      isWanted = false
       return show(place, start, hint({ role: 'alert' }, t('no-camera')))
     }
-    const video = h('video', { srcObject: stream, muted: true, playsInline: true, autoplay: true, ariaLabel: t('camera') })
+    if (stream || !isWanted || signal.aborted || document.hidden) return opened.getTracks().forEach((track) => track.stop())
+    stream = opened
+    // The system can end it without hiding the page.
+    for (const track of opened.getTracks()) track.onended = () => stream === opened && !document.hidden && (release(), watch())
+    const video = h('video', { srcObject: opened, muted: true, playsInline: true, autoplay: true, ariaLabel: t('camera') })
     show(place, video, button(t('camera-off'), stop))
-    look(new Detector(), video)
-  })
-  async function look(detector, video) {
+    look(new Detector(), video, opened)
+  }
+  async function look(detector, video, opened) {
     const seen = new Map()
-    while (stream && !signal.aborted) {
+    while (stream === opened && !signal.aborted) {
       const codes = video.readyState < 2 ? [] : await detector.detect(video).catch(() => [])
       for (const { rawValue } of codes) {
         const isNew = Date.now() - (seen.get(rawValue) ?? 0) >= AGAIN_MS
