@@ -37,6 +37,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     script += "})();\n";
+    if script.contains("</script") {
+        return Err("a script can't contain its own end tag: write <\\/script>".into());
+    }
     let hash = |text: &str| STANDARD.encode_to_string(Sha256::digest(text));
     println!("cargo::rustc-env=STYLE_HASH={}", hash(&style));
     println!("cargo::rustc-env=SCRIPT_HASH={}", hash(&script));

@@ -149,14 +149,22 @@ export function suggesting({ find, chosen, meant, missed, entered, first, placeh
 /** Sets the chosen item of a field with suggestions, or none. @param {any} control @param {{ text: string } | null} item */
 export const preset = (control, item) => setters.get(control)?.(item)
 
-/** Keeps a list on the screen: at the other end of its field, or above it. @param {HTMLElement} list */
+/** The space in pixels that a list leaves free above and below, for the page's header and navigation. */
+const FREE = 56
+const LOWEST = 96
+
+/** Keeps a list on the screen: at the other end of its field, above it, or lower. @param {HTMLElement} list */
 function fit(list) {
   list.classList.remove('at-end', 'above')
-  const { right, bottom } = list.getBoundingClientRect()
+  list.style.maxHeight = ''
+  const { right, bottom, top } = list.getBoundingClientRect()
   const field = /** @type {Element} */ (list.parentElement).getBoundingClientRect()
   const height = visualViewport?.height ?? innerHeight
   list.classList.toggle('at-end', right > document.documentElement.clientWidth)
-  list.classList.toggle('above', bottom > height && field.top > height - field.bottom)
+  if (top >= FREE && bottom <= height) return
+  const isAbove = field.top - FREE > height - FREE - field.bottom
+  list.classList.toggle('above', isAbove)
+  list.style.maxHeight = `min(18rem, ${Math.max(LOWEST, isAbove ? field.top - FREE : height - FREE - field.bottom)}px)`
 }
 
 /** Returns whether a key ends a scan: Enter, Tab or, with scanners for terminals, Ctrl+M and Ctrl+J. */

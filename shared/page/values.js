@@ -23,14 +23,22 @@ export function typedAmount(text) {
   return isGrouped || /^\d+$/.test(whole) ? [groups.join(''), ...fraction].join('.') : text.replace(/^(\d*),(\d+)$/, '$1.$2')
 }
 
+/** Writes a time. French writes the first day of a month as `1er`. @param {object} look @param {Date} time @returns {string} */
+function written(look, time) {
+  const format = writer('DateTimeFormat', look)
+  if (document.documentElement.lang !== 'fr') return format.format(time)
+  const parts = /** @type {Intl.DateTimeFormatPart[]} */ (format.formatToParts(time))
+  return parts.map(({ type, value }) => (type === 'day' && value === '1' ? '1er' : value)).join('')
+}
+
 /** @param {string} day YYYY-MM-DD @param {Intl.DateTimeFormatOptions} [look] */
 export function date(day, look = { dateStyle: 'medium' }) {
   const time = new Date(day)
-  return isNaN(+time) ? day : writer('DateTimeFormat', { ...look, timeZone: 'UTC' }).format(time)
+  return isNaN(+time) ? day : written({ ...look, timeZone: 'UTC' }, time)
 }
 
 /** @param {string} time */
-export const moment = (time) => writer('DateTimeFormat', { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(time))
+export const moment = (time) => written({ dateStyle: 'medium', timeStyle: 'short' }, new Date(time))
 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [['year', 31_557_600], ['month', 2_629_800], ['week', 604_800], ['day', 86_400], ['hour', 3600], ['minute', 60]]
@@ -47,4 +55,4 @@ export function ago(time) {
 const WITH_ZONE = { year: 'numeric', month: 'long', day: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short' }
 
 /** Shows a time with its time zone, for readers who can be elsewhere. @param {string} time */
-export const zonedTime = (time) => h('time', { dateTime: time }, isNaN(Date.parse(time)) ? time : writer('DateTimeFormat', WITH_ZONE).format(new Date(time)))
+export const zonedTime = (time) => h('time', { dateTime: time }, isNaN(Date.parse(time)) ? time : written(WITH_ZONE, new Date(time)))

@@ -452,6 +452,81 @@ async function unlisted(scene) {
   await visit.look('unlisted')
 }
 
+/** A filter that someone leaves keeps what they type next. */
+async function leftFilter(scene) {
+  const place = unique('Annex')
+  await newAsset(scene.api, { location: place })
+  const visit = await Visit.open(scene)
+  const { page } = visit
+  const field = page.getByRole('combobox', { name: 'Location' })
+  const who = page.getByRole('combobox', { name: 'Person' })
+  for (const text of [place, '']) {
+    await sees(field, 'there is no filter')
+    await field.fill(text)
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('Nobody', { delay: 120 })
+    assert.equal(await who.inputValue(), 'Nobody', 'what is typed next is lost')
+    await until(() => page.evaluate((text) => location.hash.includes('location') === Boolean(text), text), 'the place filters nothing')
+    assert.equal(await who.evaluate((field) => field === document.activeElement), true, 'the focus is lost')
+    await who.fill('')
+  }
+}
+
+/** Each active filter is visible, and can be removed. */
+async function activeFilters(scene) {
+  const place = unique('Vault')
+  const tags = []
+  for (const warranty_until of ['2031-03-01', '2031-03-31', '2031-04-01'])
+    tags.push((await newAsset(scene.api, { location: place, warranty_until })).asset_tag)
+  const visit = await Visit.open(scene, `#/assets?location=${encodeURIComponent(place)}&from=2031-03-01&before=2031-04-01&status=in_stock&sort=asset_tag`)
+  const { page } = visit
+  const shows = async (tags) => String(await page.locator('td.c-tag').allTextContents()) === String(tags)
+  await until(() => shows(tags.slice(0, 2)), 'a month does not filter')
+  const chip = (name) => page.getByRole('button', { name })
+  await sees(chip(/^Status: In stock/), 'the status is invisible')
+  await sees(chip(/^Warranty until: March 2031/), 'the month is invisible')
+  await visit.look('chips')
+  await page.setViewportSize({ width: 390, height: 844 })
+  await visit.look('chips-phone')
+  await chip(/^Warranty until:/).click()
+  await until(() => shows(tags), 'the month still filters')
+  assert.equal(await page.evaluate(() => document.activeElement?.className), 'chip', 'the focus is lost')
+  await chip(/^Location:/).click()
+  await until(async () => (await chip(/^Location:/).count()) === 0, 'the place still filters')
+  assert.equal(await page.getByRole('combobox', { name: 'Location' }).inputValue(), '', 'the field shows a filter that is gone')
+}
+
+/** Going back returns to the link that was followed, also in what loads slowly. */
+async function backInHistory(scene) {
+  const { api } = scene
+  const asset = await newAsset(api, { name: unique('Much changed'), status: 'in_use' })
+  const { id: process } = (await api.get('/processes')).find(({ slug }) => slug === 'device-return')
+  await api.post(`/processes/${process}/start`, { asset_id: asset.id })
+  for (let n = 0; n < 15; n++) await api.patch(`/assets/${asset.id}`, { notes: `Change ${n}` })
+  for (const width of [1440, 390]) {
+    const visit = await Visit.open(scene, `#/asset/${asset.id}`, { viewport: { width, height: 500 } })
+    const { page } = visit
+    const followed = page.locator('.timeline').getByRole('link', { name: 'Device Return' })
+    await sees(followed, 'the process is not in the history')
+    await followed.scrollIntoViewIfNeeded()
+    const { y } = await followed.boundingBox()
+    await followed.click()
+    await sees(page.getByRole('heading', { level: 1, name: 'Device Return' }), 'the link leads elsewhere')
+    await page.goBack()
+    await sees(followed, 'the process is gone')
+    await until(async () => Math.abs((await followed.boundingBox()).y - y) < 3, 'going back returns elsewhere')
+    assert.equal(await followed.evaluate((link) => link === document.activeElement), true, 'the focus is elsewhere')
+    // A reload on the way changes nothing.
+    await followed.click()
+    await sees(page.getByRole('heading', { level: 1, name: 'Device Return' }), 'the link leads elsewhere')
+    await page.reload()
+    await sees(page.getByRole('heading', { level: 1, name: 'Device Return' }), 'a reload leads elsewhere')
+    await page.goBack()
+    await until(async () => (await followed.count()) && Math.abs((await followed.boundingBox()).y - y) < 3, 'going back after a reload returns elsewhere')
+    await visit.close()
+  }
+}
+
 export const otherDays = { 'today in another time zone': today }
 export const assets = {
   'from a search to an asset and its history': search,
@@ -459,6 +534,9 @@ export const assets = {
   'pictures with tables and links': pictures,
   'many warranties': manyWarranties,
   'back to the row': backToRow,
+  'back to a link in a history': backInHistory,
+  'a filter that is left': leftFilter,
+  'active filters': activeFilters,
   'a change with a conflict': conflict,
   'a preview of changed fields': outdated,
   'the address of a label': label,

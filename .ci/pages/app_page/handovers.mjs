@@ -1,7 +1,10 @@
 // Hands assets over and takes them back, with signatures in another browser, and offboards a user.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { scan } from '../hands.mjs'
-import { Visit, hold, isPlan, newUser, sees, sign, unique, until } from './visit.mjs'
+import { openLink, submitButton } from '../sign_page/form.mjs'
+import { draw } from '../sign_page/strokes.mjs'
+import { PHONE, Visit, hold, isPlan, newUser, sees, sign, unique, until } from './visit.mjs'
 
 const linkOf = (page) => page.getByRole('link', { name: 'Open the link here' }).getAttribute('href')
 
@@ -11,10 +14,22 @@ async function carryOut(visit) {
   await visit.press('Do it')
 }
 
-async function expectReceipt({ page, press }) {
+/** Saves the receipt, and verifies the file. */
+async function expectReceipt(visit) {
+  const { page, press } = visit
   const download = page.waitForEvent('download')
   await press('Save the receipt')
   assert.match((await download).suggestedFilename(), /^receipt-.+\.html$/)
+  const saved = readFileSync(await (await download).path(), 'utf8')
+  await page.getByRole('link', { name: 'Verify a receipt' }).click()
+  const choose = (text) => page.getByLabel('Receipt').setInputFiles({ name: 'receipt.html', mimeType: 'text/html', buffer: Buffer.from(text) })
+  await choose(saved)
+  await sees(page.getByText('The signature is valid.'), 'a saved receipt can’t be verified')
+  await visit.look('verified')
+  await choose(saved.replace(/"completed_at":"20/, '"completed_at":"21'))
+  await sees(page.getByText('The signature is not valid.'), 'a changed receipt is valid')
+  await choose('<p>Nothing</p>')
+  await sees(page.getByText('contains no signed receipt'), 'the page does not say what is missing')
 }
 
 async function handOver(scene) {
@@ -67,6 +82,7 @@ async function takeBack(scene) {
   await sees(page.getByRole('link', { name: new RegExp(asset.asset_tag) }), 'the person has no assets')
   await visit.look('person')
   await page.getByRole('link', { name: 'Take back' }).last().click()
+  await page.getByLabel('Device', { exact: true }).check()
   await visit.label('Condition and damage').fill('A scratch')
   await carryOut(visit)
   await sign(scene, await linkOf(page))
@@ -150,6 +166,71 @@ async function offboarding(scene) {
   await visit.press(/^Offboard/)
   await sees(page.getByRole('heading', { name: 'Done' }), 'nothing is done')
   assert.equal((await api.get(`/users/${id}`)).is_active, false)
+  const running = page.getByRole('region', { name: 'In progress' })
+  for (const reload of [false, true]) {
+    if (reload) await page.reload()
+    await sees(running.getByRole('link', { name: 'Device Return' }), 'the person’s view lacks the running return')
+    await sees(running.getByText(/Step 1 of 5.*Given back/), 'it does not say what is left to do')
+  }
+  await visit.look('running')
+}
+
+/** What isn't ready is prepared or left out in one step. */
+async function mixed(scene) {
+  const { api } = scene
+  const user = await newUser(api)
+  const made = {}
+  for (const status of ['in_stock', 'preparing', 'in_service']) made[status] = await api.post('/assets', { name: `Mixed ${status}`, status })
+  const ids = Object.values(made).map(({ id }) => id).join()
+  const visit = await Visit.open(scene, `#/hand-over?assets=${ids}&person=${user.id}`, { failures: ['status of 409'] })
+  const { page } = visit
+  await page.getByLabel('Device', { exact: true }).check()
+  await visit.press('Show the plan')
+  await sees(page.locator('.plan li', { hasText: made.in_service.asset_tag }).getByText('(is left out)'), 'the page does not say what is left out')
+  await visit.look('mixed')
+  await page.setViewportSize({ width: 390, height: 844 })
+  await visit.look('mixed-phone')
+  await visit.press(/^First/)
+  await visit.press('Do it')
+  const plan = page.locator('.plan', { hasText: 'This would happen' })
+  await sees(plan, 'there is no plan')
+  const tags = await plan.locator('.tag').allTextContents()
+  assert.deepEqual(tags.sort(), [made.in_stock.asset_tag, made.preparing.asset_tag].sort())
+  // Nothing of it can be prepared: the rest goes on alone.
+  const other = await api.post('/assets', { name: 'Ready', status: 'preparing' })
+  const second = await Visit.open(scene, `#/hand-over?assets=${made.in_service.id},${other.id}&person=${user.id}`, { failures: ['status of 409'] })
+  await second.page.getByLabel('Device', { exact: true }).check()
+  await second.press('Show the plan')
+  await second.press('Go on without 1')
+  const rest = second.page.locator('.plan', { hasText: 'This would happen' })
+  await sees(rest, 'there is no plan')
+  assert.deepEqual(await rest.locator('.tag').allTextContents(), [other.asset_tag])
+}
+
+/** What the organization doesn't tick is left to whoever signs. */
+async function leftToSigner(scene) {
+  const { api } = scene
+  const user = await newUser(api)
+  const asset = await api.post('/assets', { name: 'Returned', status: 'in_use', assigned_to: user.id })
+  const visit = await Visit.open(scene, `#/take-back?assets=${asset.id}`)
+  const { page } = visit
+  await visit.label('Condition and damage').fill('A dent')
+  await visit.press('Show the plan')
+  await sees(page.getByText(/Nothing is ticked, so the signer does it: .Given back/), 'the plan does not say who ticks')
+  await visit.look('left-to-signer')
+  await visit.press('Do it')
+  await sees(page.getByRole('img', { name: /QR code/ }), 'there is no code')
+  const [instance] = await api.get(`/processes/instances?asset_id=${asset.id}`)
+  assert.deepEqual([instance.current_step, instance.step_data.returned_items ?? null], [0, null], 'nothing ticked is submitted')
+  const { page: signer } = await openLink(scene, { url: await linkOf(page) }, PHONE)
+  await sees(signer.getByText('Given back'), 'the signer can’t tick')
+  assert.equal(await signer.getByLabel('Condition and damage').inputValue(), 'A dent', 'what was entered is lost')
+  await signer.getByLabel('Device', { exact: true }).check()
+  await draw(signer)
+  await submitButton(signer).click()
+  await sees(signer.locator('.done'), 'the signer can’t sign')
+  const { step_data: data } = await api.get(`/processes/instances/${instance.id}?omit=signatures`)
+  assert.deepEqual([data.returned_items, data.condition], [['Device'], 'A dent'])
 }
 
 /** What is done is what the form shows. */
@@ -231,4 +312,6 @@ export const handovers = {
   'a signer who is only typed': typedSigner,
   'a repair, and a cancelled process': cancelled,
   'an offboarding': offboarding,
+  'a mixed selection': mixed,
+  'a checklist that the signer ticks': leftToSigner,
 }

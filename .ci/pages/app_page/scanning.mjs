@@ -378,6 +378,47 @@ async function personFilter(scene) {
   await until(async () => (await wrong.count()) === 0, 'an empty field is wrong')
 }
 
+/** Fields say when nothing matches. */
+async function nothingMatches(scene) {
+  const visit = await Visit.open(scene)
+  const { page } = visit
+  for (const name of ['Location', 'Person']) {
+    const field = page.getByRole('combobox', { name })
+    await sees(field, 'there is no filter')
+    await field.pressSequentially('zzzyx')
+    const words = page.locator('.combobox').filter({ has: field }).getByRole('status')
+    await sees(words.getByText('Nothing found'), `${name} says nothing`)
+    await visit.shot(`nothing-${name}`)
+    await field.fill('')
+    await until(async () => !(await words.isVisible()), `${name} goes on saying it`)
+    await page.keyboard.press('Tab')
+  }
+}
+
+/** Suggestions stay on the screen, wherever their field is. */
+async function onScreen(scene) {
+  const site = unique('Harbour')
+  for (let n = 0; n < 9; n++) await newAsset(scene.api, { location: `${site} ${n}` })
+  const visit = await Visit.open(scene, `#/assets?q=${encodeURIComponent(site)}`, { ...PHONE, viewport: { width: 390, height: 500 } })
+  const { page } = visit
+  const within = async (field, name) => {
+    await field.tap()
+    await page.keyboard.type(site)
+    await sees(options(page), 'nothing is suggested')
+    const { x, y, width, height } = await page.locator('.suggestions:not([hidden])').boundingBox()
+    assert.ok(x >= 0 && y >= 0 && x + width <= 390 && y + height <= 500, `${name}: from ${x}, ${y}: ${width} × ${height}`)
+    await visit.shot(`suggestions-${name}`)
+    await page.keyboard.press('Escape')
+  }
+  await page.getByText('Filters', { exact: true }).tap()
+  await locationField(page).evaluate((field) => field.scrollIntoView({ block: 'end' }))
+  await within(locationField(page), 'filter')
+  await visit.go('#/assets')
+  await page.getByRole('checkbox').nth(1).tap()
+  await page.getByRole('region', { name: 'Selected' }).getByRole('button', { name: 'Move to' }).tap()
+  await within(page.getByRole('combobox', { name: 'Move to' }), 'basket')
+}
+
 /** On a phone, the suggestions of a filter are as wide as the screen permits. */
 async function wideSuggestions(scene) {
   const { display_name: name } = await newUser(scene.api, unique('Maximiliane Katharina Oberhuber-Winterstein'))
@@ -410,6 +451,8 @@ export const scanning = {
   'a tag that is only typed': typedTag,
   'a person who filters the list': personFilter,
   'suggestions on a phone': wideSuggestions,
+  'suggestions within the screen': onScreen,
+  'nothing that matches': nothingMatches,
   'a suggestion under a finger': touched,
   'a person under a finger': touchedPerson,
   'a person chosen before the list': chosenEarly,

@@ -1,5 +1,6 @@
 // Stock-taking with a scanner, with a camera, and offline.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { ENDS, SPEEDS, scan as type, tap } from '../hands.mjs'
 import { PHONE, Visit, hold, newUser, sees, unique, until } from './visit.mjs'
 
@@ -84,6 +85,72 @@ async function camera(scene) {
   await until(async () => (await page.locator('.scans li').count()) === 1, 'the same code counts twice')
 }
 
+/** The lock screen takes the camera away; afterwards it goes on. */
+async function lockScreen(scene) {
+  const { visit, page, assets } = await begin(scene, 2)
+  await visit.context.addInitScript(() => {
+    globalThis.BarcodeDetector = class {
+      detect = async () => (globalThis.codes ?? []).map((rawValue) => ({ rawValue }))
+    }
+    globalThis.cameras = []
+    navigator.mediaDevices.getUserMedia = async () => {
+      const stream = document.createElement('canvas').captureStream(5)
+      globalThis.cameras.push(stream)
+      return stream
+    }
+    Object.defineProperty(HTMLVideoElement.prototype, 'readyState', { get: () => 4 })
+    Object.defineProperty(document, 'hidden', { get: () => Boolean(globalThis.isLocked) })
+  })
+  await page.reload()
+  await visit.press('Use the camera')
+  await sees(page.locator('video'), 'there is no picture')
+  const lock = (is) => page.evaluate((is) => ((globalThis.isLocked = is), document.dispatchEvent(new Event('visibilitychange'))), is)
+  await lock(true)
+  assert.equal(await page.evaluate(() => cameras[0].getTracks()[0].readyState), 'ended', 'the camera stays on')
+  await lock(false)
+  await until(() => page.evaluate(() => cameras.length === 2 && document.querySelector('video')?.srcObject === cameras[1]), 'the picture is frozen')
+  await page.evaluate((tag) => (globalThis.codes = [tag]), assets[0].asset_tag)
+  await outcome(page, 'seen', assets[0].asset_tag)
+  await visit.press('Stop the camera')
+  await lock(true)
+  await lock(false)
+  assert.equal(await page.evaluate(() => cameras.length), 2, 'a camera that was stopped starts')
+}
+
+/** The result is kept, shown and saved as a file at the end. */
+async function kept(scene) {
+  const { visit, page, assets: [seen, missing] } = await begin(scene, 2)
+  const elsewhere = await scene.api.post('/assets', { name: '=1+1', location: 'Elsewhere' })
+  await type(page, seen.asset_tag)
+  await outcome(page, 'seen', seen.asset_tag)
+  await sees(page.getByText(/^.?1.? of .?2.? found$/), 'the page does not say how many are found')
+  await type(page, elsewhere.asset_tag)
+  await outcome(page, 'elsewhere', elsewhere.asset_tag)
+  await type(page, 'NO-SUCH-TAG')
+  await outcome(page, 'unknown', 'NO-SUCH-TAG')
+  await visit.press('Finish')
+  for (const reload of [false, true]) {
+    if (reload) await page.reload()
+    await sees(page.getByRole('region', { name: /^1 missing/ }).getByText(missing.asset_tag), 'the result is thrown away')
+    await sees(page.getByRole('region', { name: /To be cleared up: 2/ }).getByText('NO-SUCH-TAG'), 'the result lacks what is unclear')
+  }
+  await visit.look('result')
+  const download = page.waitForEvent('download')
+  await visit.press('Save as a file')
+  const lines = readFileSync(await (await download).path(), 'utf8').trimEnd().split('\r\n')
+  assert.equal(lines[0], '\ufeff"Status","Tag","Name","Location","Person","Last seen"')
+  assert.ok(lines.some((line) => line.startsWith(`"here","${seen.asset_tag}","Thing 0","${seen.location}"`)), 'the file lacks what was found')
+  assert.ok(lines.some((line) => line.startsWith(`"missing","${missing.asset_tag}"`)), 'the file lacks what is missing')
+  assert.ok(lines.some((line) => line.startsWith(`"from elsewhere","${elsewhere.asset_tag}","'=1+1","Elsewhere"`)), 'a spreadsheet would calculate a name')
+  await visit.press('Go on scanning')
+  await type(page, missing.asset_tag)
+  await outcome(page, 'seen', missing.asset_tag)
+  await visit.press('Finish')
+  await sees(page.getByText('Everything was found.'), 'the result is not the latest')
+  await visit.press('Another stock-taking')
+  await sees(page.getByRole('button', { name: 'Begin' }), 'there is no other stock-taking')
+}
+
 /** A scanner's codes count wherever the focus is. */
 async function withoutFocus(scene) {
   const { visit, page, assets } = await begin(scene, SPEEDS.length * ENDS.length + 5)
@@ -139,6 +206,7 @@ async function mistyped(scene) {
   await visit.press('Show what is missing')
   await sees(page.locator('.card').getByText(new RegExp(`No asset is recorded at .${wrong}`)), 'nothing is recorded here, but everything was found')
   await visit.press('Finish')
+  await visit.press('Another stock-taking')
   await field.fill(site)
   await page.keyboard.press('Enter')
   await sees(visit.label(/Scan or type/), 'a known place is refused')
@@ -315,6 +383,8 @@ export const labelCodes = { 'labels with an address': labels }
 export const stock = {
   'stock-taking with a lost connection': lostConnection,
   'stock-taking with a camera': camera,
+  'stock-taking after the lock screen': lockScreen,
+  'the result of a stock-taking': kept,
   'stock-taking with a scanner and no focus': withoutFocus,
   'stock-taking at a mistyped place': mistyped,
   'stock-taking at a corrected place': corrected,

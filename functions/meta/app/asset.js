@@ -6,7 +6,7 @@ import { input, select } from './fields.js'
 import { attempt, blocking, check, clearProblems, dayField, discardOnEdit, empty, field, form, locationField, personField, planBox, problemBox, showProblems, submit } from './form.js'
 import { card, facts, go, heading, link, mayLeave, say, skeleton, status } from './page.js'
 import { latest } from './requests.js'
-import { has, named, sentence, t } from './texts.js'
+import { colon, has, named, sentence, t } from './texts.js'
 import { ago, amount, date, editable, typedAmount } from './values.js'
 
 /** In display order. */
@@ -85,7 +85,7 @@ function changeLines({ custom_fields: custom, ...changes }) {
     if (!isSame(old, now)) all.push(['', own(member), old, now])
   }
   return Promise.all(all.map(async ([name, label, old, now]) =>
-    h('li', h('b', label), ': ', (old ?? null) !== null
+    h('li', h('b', label), colon(), (old ?? null) !== null
       && [h('del', await valueOf(name, old)), h('span.unseen', ` ${t('to')}`), h('span', { ariaHidden: 'true' }, ' → ')],
     h('ins', await valueOf(name, now)))))
 }
@@ -181,7 +181,7 @@ export async function asset(main, params, signal, [, id]) {
     const others = all.filter(({ can_start }) => !can_start)
     show(place,
       instance && h('p', link(own(instance.process_name), instance.movement_id ? `run/movements/${instance.movement_id}` : `run/instances/${instance.id}`),
-        h('span.hint', ` ${t('step-of', { step: instance.current_step + 1, of: instance.steps.length })}: `, own(instance.steps[instance.current_step]?.label ?? ''))),
+        h('span.hint', ` ${t('step-of', { step: instance.current_step + 1, of: instance.steps.length })}${colon()}`, own(instance.steps[instance.current_step]?.label ?? ''))),
       startable.length > 0 && h('ul.plain-list', startable.map((one) =>
         h('li', runs(own(one.name), 'start', one.slug), h('span.hint', ` → ${status(one.target_status)}`)))),
       others.length > 0 && h('details', h('summary', t('cant-start')), h('ul.plain-list', others.map((one) =>
@@ -242,12 +242,13 @@ async function entry(event) {
   const instance = running?.new ?? running?.old
   const process = instance && link(own((await instanceName(instance)) ?? t('a-process')), `run/instances/${instance}`)
   const kind = type.split('.')[1]
-  const what = has(`history.${kind}`) && (kind !== 'updated' || !process) && t(`history.${kind}`)
+  const by = { who: [h('b', own(actor.user_name ?? actor.key_name)), actor.link_id && ` ${t('by-link')}`], when: h('span.hint', ago(at)) }
+  const what = !has(`history.${kind}`) || (kind === 'updated' && process) ? null : sentence(`history.${kind}`, by)
   const list = lines.length > 0 && h('ul', lines)
+  const step = process && sentence(`history.${running.new ? 'started' : 'ended'}`, { ...by, process })
   return h('li',
     event.entity_tag && h('p', assetLink(event)),
-    h('p', h('b', own(actor.user_name ?? actor.key_name)), actor.link_id && h('span.hint', ` ${t('by-link')}`), ' ', what,
-      process && sentence(`history.${running.new ? 'started' : 'ended'}`, { process }), ' ', h('span.hint', ago(at))),
+    h('p', what, what && step && ' · ', step, !what && !step && [by.who, ' ', by.when]),
     kind === 'created' ? list && h('details', h('summary', t('fields')), list) : list,
     changes === null && hint('…'))
 }

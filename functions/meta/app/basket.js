@@ -4,7 +4,7 @@ import { MOST, assetLink } from './asset.js'
 import { button, h, own, show } from './elements.js'
 import { fault, field, locationField, planBox, problemBox } from './form.js'
 import { closed, link, say } from './page.js'
-import { t } from './texts.js'
+import { colon, t } from './texts.js'
 
 const MOST_CHOSEN = 100
 
@@ -28,7 +28,7 @@ export function basket({ cleared, moved, gone }) {
     const process = (kind, look) => link(t(`nav.${kind}`), kind, { assets }, `button ${look}`)
     show(place, h('span', t('chosen-count', { count: chosen.size })),
       may('processes:write') && (chosen.size <= MOST ? [process('hand-over', 'primary'), process('take-back', '')]
-        : h('span.hint', t('nav.hand-over'), ', ', t('nav.take-back'), ': ', t('fault.too_large', { count: MOST }))),
+        : h('span.hint', t('nav.hand-over'), ', ', t('nav.take-back'), colon(), t('fault.too_large', { count: MOST }))),
       may('assets:write') && button(t('move-to'), () => {
         const form = moveForm({ cancelled: draw, moved, gone })
         chosenAnew = form.ask

@@ -6,7 +6,7 @@ import { input, select } from './fields.js'
 import { clearProblems, field, locationField, mark, personField } from './form.js'
 import { status } from './page.js'
 import { preset } from './suggest.js'
-import { t } from './texts.js'
+import { colon, t } from './texts.js'
 import { date } from './values.js'
 
 /** Columns of the list that it can be sorted by. */
@@ -109,14 +109,14 @@ async function active(params) {
   const { status: state, type, location, person, cf, cv, from, before, unlisted } = params
   const types = type ? await assetTypes() : []
   const holder = person === 'none' ? t('nobody') : person && ((await userName(person)) ?? t('somebody'))
-  const line = (name, value) => `${fieldName(name)}: ${value}`
+  const line = (name, value) => `${fieldName(name)}${colon()}${value}`
   /** @type {any[]} */
   const all = [
     state && [line('status', state.split(',').map(status).join(', ')), { status: '' }],
     type && [line('asset_type_id', types.find(({ id }) => id === type)?.name ?? type), { type: '' }],
     location && [line('location', location === 'none' ? t('no-location') : location), { location: '' }],
     holder && [line('assigned_to', holder), { person: '' }],
-    cf && cv && [`${cf}: ${cv}`, { cf: '', cv: '' }],
+    cf && cv && [`${cf}${colon()}${cv}`, { cf: '', cv: '' }],
     (from || before) && [line('warranty_until', period(params)), { from: '', before: '' }],
     unlisted && [t('unlisted', { name: unlisted }), { unlisted: '' }],
   ]
@@ -126,4 +126,4 @@ async function active(params) {
 /** Creates a button for each active filter, which removes the filter. */
 export const chips = async (params, set) =>
   (await active(params)).map(([text, without]) =>
-    h('button.chip', { type: 'button', ariaLabel: t('remove', { name: text }), click: () => set(without) }, own(text), h('span', { ariaHidden: 'true' }, ' ×')))
+    h('button.chip', { type: 'button', title: t('remove', { name: text }), click: () => set(without) }, own(text), h('span', { ariaHidden: 'true' }, ' ×')))

@@ -5,7 +5,7 @@ import { debounced, input } from './fields.js'
 import { link, mayLeave, query } from './page.js'
 import { latest } from './requests.js'
 import { settle, suggesting } from './suggest.js'
-import { has, named, t } from './texts.js'
+import { colon, has, named, t } from './texts.js'
 
 /** Creates a labelled field. `pointer`, such as `/name`, locates the control's errors. */
 export function field(label, control, pointer = '') {
@@ -34,7 +34,7 @@ export function problemBox(error, again) {
   return h('div.problem', { role: 'alert' },
     h('p', error.text),
     faults.size > 0 && h('ul', [...faults.values()].map((fault) =>
-      h('li', own(named(`field.${name(fault)}`, name(fault))), ': ', faultText(fault), unlisted(fault)))),
+      h('li', own(named(`field.${name(fault)}`, name(fault))), colon(), faultText(fault), unlisted(fault)))),
     error.status === 401 && session.key ? button(t('key-title'), newKey) : again && button(t('try-again'), again))
 }
 

@@ -6,10 +6,10 @@ import { choice, select } from './fields.js'
 import { attempt, dayField, empty, field, pager, planBox, searchField } from './form.js'
 import { card, closed, facts, go, heading, link, skeleton } from './page.js'
 import { latest } from './requests.js'
-import { sentence, t } from './texts.js'
+import { colon, sentence, t } from './texts.js'
 import { ago } from './values.js'
 
-/** Maximum number of stopped processes to name, each of which is a request. */
+/** Maximum number of processes to name, each of which is a request. */
 const MAX_NAMED = 20
 
 const state = ({ is_active }) => t(is_active ? 'active' : 'inactive')
@@ -120,12 +120,12 @@ export async function person(main, params, signal, [, id]) {
 /** Shows the processes in progress on assets, each with its current step: what somebody still has to sign or to give back. */
 async function runningProcesses(assets, signal) {
   if (!may('processes:read')) return null
-  const ids = assets.flatMap(({ running_instance_id: id }) => id ?? []).slice(0, MAX_NAMED)
-  const all = await Promise.all(ids.map(async (id) => (await get(`/processes/instances/${id}`, signal, { omit: 'signatures' })).data))
-  const one = new Map(all.map((instance) => [instance.movement_id ? `run/movements/${instance.movement_id}` : `run/instances/${instance.id}`, instance]))
+  const running = async ({ id }) => (await get('/processes/instances', signal, { asset_id: id, status: 'in_progress', omit: 'signatures', limit: 1 })).data
+  const all = await Promise.all(assets.slice(0, MAX_NAMED).map(running))
+  const one = new Map(all.flat().map((instance) => [instance.movement_id ? `run/movements/${instance.movement_id}` : `run/instances/${instance.id}`, instance]))
   const line = ([path, { process_name: name, steps, current_step: step, started_at: since }]) =>
-    h('li', link(own(name), path), h('span.hint', ` ${t('step-of', { step: step + 1, of: steps.length })}: `, own(steps[step]?.label ?? ''), ' · ', ago(since)))
-  return one.size > 0 && card(t('running'), h('ul.plain-list', [...one].map(line)))
+    h('li', link(own(name), path), h('span.hint', ` ${t('step-of', { step: step + 1, of: steps.length })}${colon()}`, own(steps[step]?.label ?? ''), ' · ', ago(since)))
+  return one.size > 0 && card(t('run.in_progress'), h('ul.plain-list', [...one].map(line)))
 }
 
 /** Returns a line for each process that can't go on because the user is inactive. @returns {Promise<any[]>} */
@@ -150,6 +150,6 @@ function told({ process, movements, instances, in_progress_count: running, not_s
     instances.map((one) => started(`run/instances/${one.instance_id}`, [one])),
     running > 0 && h('li', t('already-running', { count: running })),
     stopped,
-    others.map((one) => h('li', assetLink(one), ': ', reason(one.code, { status_of_asset: one.status, trigger_status: 'in_use' }))),
+    others.map((one) => h('li', assetLink(one), colon(), reason(one.code, { status_of_asset: one.status, trigger_status: 'in_use' }))),
     movements.length + instances.length + others.length + running === 0 && h('li', t('has-nothing'))])
 }

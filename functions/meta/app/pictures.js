@@ -7,7 +7,7 @@ import { filters } from './filters.js'
 import { attempt } from './form.js'
 import { card, link, skeleton, status } from './page.js'
 import { latest } from './requests.js'
-import { number, t } from './texts.js'
+import { colon, number, t } from './texts.js'
 import { amount, date } from './values.js'
 
 /**
@@ -97,7 +97,7 @@ async function byMonth(ended, asked, drawn, params, filtered) {
   const strip = table(t('warranties'), h('thead', h('tr', months.map(head))),
     h('tbody', h('tr', months.map(({ count }) => h('td', h('span', number(count)), bar(100, (100 * count) / most))))))
   strip.className = most > 999 ? 'strip long' : 'strip'
-  return [strip, ended > 0 && hint(filtered(t('warranty-ended'), { from: '', before: today, sort: 'warranty_until' }), ': ', number(ended))]
+  return [strip, ended > 0 && hint(filtered(t('warranty-ended'), { from: '', before: today, sort: 'warranty_until' }), colon(), number(ended))]
 }
 
 /** Creates the table that contains a chart, so that screen readers can read the values. */

@@ -8,9 +8,10 @@ import { attempt, blocking, check, clearProblems, discardOnEdit, empty, fault, f
 import { chosen } from './basket.js'
 import { card, facts, go, heading, href, link, say, skeleton, status } from './page.js'
 import { code } from './qr.js'
+import { withSigned } from './receipts.js'
 import { uuid } from './requests.js'
 import { preset, suggesting, takeScans } from './suggest.js'
-import { number, t } from './texts.js'
+import { colon, number, t } from './texts.js'
 import { ago, date, moment } from './values.js'
 
 const POLL_MS = 2500
@@ -67,7 +68,7 @@ export async function begin(main, params, signal, [kind]) {
   const unclear = new Map()
   const unclearList = h('div.unclear', { role: 'status' })
   function showUnclear() {
-    const line = ([code, why]) => h('li', own(code), ': ', why, remover(code, () => {
+    const line = ([code, why]) => h('li', own(code), colon(), why, remover(code, () => {
       if (add.value.trim() === code) add.value = ''
       clear(code)
     }))
@@ -181,7 +182,7 @@ export async function begin(main, params, signal, [kind]) {
     planned.throwIfAborted()
     const picked = picker()?.text()
     show(place, planBox(t('would-happen'), [
-      assets.map((asset) => h('li', assetLink(asset), `: ${status(asset.status)} → ${status(definition.target_status)}`)),
+      assets.map((asset) => h('li', assetLink(asset), colon(), `${status(asset.status)} → ${status(definition.target_status)}`)),
       picked && h('li', t('plan-person', { name: picked })),
       fields.filter(({ type, value }) => type === 'checklist' && !value().length)
         .map(({ label }) => h(signs(definition) ? 'li' : 'li.wrong', t(signs(definition) ? 'plan-left' : 'plan-unticked', { name: label }))),
@@ -198,7 +199,7 @@ export async function begin(main, params, signal, [kind]) {
     const ready = preparable(all)
     const out = all.map(({ asset_id: id }) => id).filter((id) => !ready?.ids.includes(id))
     const canLeave = out.length > 0 && out.length < assets.length
-    const line = (one) => h('li', assetLink(assets.find(({ id }) => id === one.asset_id) ?? assets[0]), ': ', reason(one.code, one), ' ',
+    const line = (one) => h('li', assetLink(assets.find(({ id }) => id === one.asset_id) ?? assets[0]), colon(), reason(one.code, one), ' ',
       one.instance_id && link(t('process'), `run/instances/${one.instance_id}`), canLeave && out.includes(one.asset_id) && h('b', ` ${t('left-out')}`))
     const leaveOut = () => keepAssets(({ id }) => !out.includes(id))
     const first = ready ? preparation(ready, leaveOut) : canLeave && button(t('leave-out', { count: out.length }), () => {
@@ -497,10 +498,11 @@ export async function run(main, _, signal, [, ...parts]) {
     const place = h('div')
     const save = () => attempt(place, async () => {
       const { body } = await send('GET', `${at}/receipt?format=html`, { signal, as: 'text' })
-      saveFile(receiptFile(data.number ?? lead().asset_tag), body, 'text/html')
+      const signed = await get(`${at}/receipt`, signal, { format: 'json' })
+      saveFile(receiptFile(data.number ?? lead().asset_tag), withSigned(body, signed.data ?? signed), 'text/html')
       say(t('saved'))
     })
-    return card(t('receipt'), facts([[t('run.completed'), ago(lead().completed_at)]]), h('div.actions', button(t('get-receipt'), save, 'primary')), place)
+    return card(t('receipt'), facts([[t('run.completed'), ago(lead().completed_at)]]), h('div.actions', button(t('get-receipt'), save, 'primary'), link(t('verify'), 'verify')), place)
   }
 
   await showAll()

@@ -11,7 +11,8 @@ import { begin, run } from './process.js'
 import { uuid } from './requests.js'
 import { stock } from './stock.js'
 import { takeScans } from './suggest.js'
-import { learn, readersLanguage, speak, t } from './texts.js'
+import { colon, learn, readersLanguage, speak, t } from './texts.js'
+import { verify } from './verify.js'
 
 const main = part('main')
 /** Loads the texts, and sets the language. */
@@ -35,6 +36,7 @@ const VIEWS = {
   start: START,
   run: [run, 'processes:read'],
   stock: [stock, 'assets:write'],
+  verify: [verify],
   key: [account],
 }
 const TABS = ['assets', 'people', 'hand-over', 'take-back', 'stock']
@@ -133,11 +135,17 @@ const BACK_MS = 5000
 function goBackTo({ hash, n, top, y }, signal) {
   const done = new AbortController()
   const ends = AbortSignal.any([done.signal, signal, AbortSignal.timeout(BACK_MS)])
+  /** @type {any} the link that has got the focus */
+  let focused = null
   const place = () => {
     if (ends.aborted) return
     const link = top === undefined ? null : linksTo(hash)[n]
     if (!link) return scrollTo(0, y)
-    if (!main.contains(document.activeElement) || document.activeElement.matches('main, h1')) link.focus({ preventScroll: true })
+    const active = document.activeElement
+    if (!main.contains(active) || active === focused || active.matches('main, h1')) {
+      link.focus({ preventScroll: true })
+      focused = link
+    }
     scrollBy(0, topOf(link) - top)
   }
   const watch = new ResizeObserver(place)
@@ -211,8 +219,8 @@ function account() {
     location.reload()
   })
   show(main, heading(t('this-key')), card(t('key'), facts([[t('field.name'), own(key.name)], [t('field.assigned_to'), user && own(user.display_name)]]),
-    h('ul.plain-list', key.scopes.map((scope) => h('li', h('code', scope)))), h('div.actions', forget, h('a', { href: '/v1/docs' }, 'API'))),
-  h('ul.plain-list', TABS.filter((name) => closed.has(name)).map((name) => h('li', t(`nav.${name}`), ': ', t('scope-missing', { scope: lacking(name).join(', ') })))))
+    h('ul.plain-list', key.scopes.map((scope) => h('li', h('code', scope)))), h('div.actions', forget, link(t('verify'), 'verify'), h('a', { href: '/v1/docs' }, 'API'))),
+  h('ul.plain-list', TABS.filter((name) => closed.has(name)).map((name) => h('li', t(`nav.${name}`), colon(), t('scope-missing', { scope: lacking(name).join(', ') })))))
   return { title: t('this-key') }
 }
 

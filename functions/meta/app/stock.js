@@ -1,27 +1,24 @@
 // Stock-taking: each scan is announced at once, stored in the tab, and sent exactly once when there is a connection.
-import { Problem, dayOf, get, literal, may, now, post, session } from './api.js'
-import { STATUSES, assetLink, assetList } from './asset.js'
+import { Problem, get, may, now, post, session } from './api.js'
+import { assetLink } from './asset.js'
+import { scanner } from './camera.js'
 import { button, h, hint, own, show } from './elements.js'
 import { choice, debounced, input } from './fields.js'
 import { attempt, fault, faultText, field, form, locationField, problemBox, showProblems, submit } from './form.js'
-import { card, heading, status } from './page.js'
+import { expected, holderOf, isFound, missingCards, readMissing } from './missing.js'
+import { heading, status } from './page.js'
 import { latest, uuid } from './requests.js'
+import { result } from './result.js'
 import { endsScan, takeScans } from './suggest.js'
-import { t } from './texts.js'
-import { date } from './values.js'
+import { colon, t } from './texts.js'
 
 const BATCH = 100
 const RETRY_MS = 3000
-const LOOK_MS = 200
-/** A code that stays in front of the camera is ignored for this long, so that it counts once. */
-const AGAIN_MS = 3000
 const OUTCOMES = ['seen', 'moved', 'elsewhere', 'unknown', 'ambiguous', 'waiting', 'refused']
 
-/** A scrapped asset isn't expected anywhere. */
-const EXPECTED = STATUSES.filter((name) => name !== 'scrapped').join()
-const MOST_PAGES = 10
+/** Pages of missing assets in a result. */
+const RESULT_PAGES = 10
 const isWaiting = ({ outcome }) => outcome === 'waiting'
-const isFound = ({ outcome }) => outcome === 'seen' || outcome === 'moved'
 const isScrapped = ({ asset }) => asset?.status === 'scrapped'
 const isGood = (one) => isFound(one) && !isScrapped(one)
 
@@ -41,11 +38,28 @@ function tone(isHigh) {
   navigator.vibrate?.(isHigh ? 40 : [120, 60, 120])
 }
 
+/** Counts the scans by outcome, and what was found of what is expected. */
+function tallies(/** @type {any} */ { scans, expected: all }) {
+  const seen = scans.filter((one) => one.outcome === 'seen' && !isScrapped(one)).length
+  return [all > 0 && h('span.tally', t('found-of', { found: seen, count: all })), OUTCOMES.map((name) => {
+    const n = scans.filter(({ outcome }) => outcome === name).length
+    return (n > 0 || name === 'seen') && h('span.tally', h('b', n), ' ', t(`outcome.${name}`))
+  })]
+}
+
+const scanLine = (one) => h('li', { className: `o-${isScrapped(one) ? 'elsewhere' : one.outcome}` }, h('b', t(`outcome.${one.outcome}`)), ' ',
+  one.asset ? assetLink(one.asset) : own(one.code),
+  isScrapped(one) && h('p', status('scrapped')),
+  one.outcome === 'elsewhere' && h('p', t('field.location'), colon(), own(one.asset.location ?? '–')),
+  one.outcome === 'refused' && h('p', one.why[0] ? one.why.flatMap((fault) => [faultText(fault), ' ']) : one.text))
+
 export function stock(main, params, signal) {
   const kept = `stock-${session.me.tenant.id}`
   /**
-   * `isChecked`: whether the place is known to be right.
-   * @type {{ place: string, isChecked: boolean, move: boolean, since: string, scans: any[], batch: any } | null}
+   * `isChecked`: whether the place is known to be right. `expected`: the number of assets recorded there at the start. `ended`: what
+   * was missing at the end.
+   * @type {{ place: string, isChecked: boolean, move: boolean, since: string, scans: any[], batch: any,
+   *   expected?: number, ended?: any } | null}
    */
   let state = JSON.parse(sessionStorage.getItem(kept) ?? 'null')
   const keep = () => (state ? sessionStorage.setItem(kept, JSON.stringify(state)) : sessionStorage.removeItem(kept))
@@ -75,6 +89,7 @@ export function stock(main, params, signal) {
   async function emptiness(name) {
     if (!may('assets:read')) return null
     const { meta } = await get('/assets', signal, { ...expected(name), limit: 1 })
+    if (state?.place === name) state.expected ??= meta.total
     return meta.total === 0 && [h('p', t('place-empty', { place: name })), meta.hint && hint({ lang: 'en' }, meta.hint)]
   }
   /** Says before the first scan counts that nothing is recorded at the place. */
@@ -106,14 +121,12 @@ export function stock(main, params, signal) {
     for (const fault of error.errors) if (fault.parameter === 'location') fault.pointer = '/location'
     begin(error)
   }
-  const expected = (name) => ({ location: literal(name), kind: 'physical', status: EXPECTED })
-
   const totals = h('p.tallies', { role: 'status' })
   const scans = h('ol.scans')
   const problem = h('div')
   const unsent = h('div', { role: 'status' })
   const missing = h('div')
-  /** What the server has listed as missing at this place. @type {{ lost: any, held: any[], count: number, empty: any, places: Map<string, any> } | null} */
+  /** What the server has listed as missing at this place. @type {{ lost: any[], lostCount: number, held: any[], count: number, empty: any, places: Map<string, any> } | null} */
   let listed = null
   const newListing = latest(signal)
 
@@ -137,12 +150,7 @@ export function stock(main, params, signal) {
     })
     const element = form(take, field(t('scan-or-type'), code), h('button', { type: 'submit' }, t('add')))
     element.className = 'scan-form'
-    const finish = button(t('finish'), () => {
-      if (waits()) return show(unsent, h('p.offline', t('still-waiting')))
-      state = null
-      keep()
-      begin()
-    })
+    const finish = button(t('finish'), finishing)
     show(main, h('div.title', heading(own(state?.place)), state?.move && hint(t('move'))),
       element, scanner(add, signal), problem, totals, h('div.actions', may('assets:read') ? button(t('show-missing'), showMissing) : hint(t('scope-missing', { scope: 'assets:read' })), finish), unsent, missing, scans)
     draw()
@@ -150,6 +158,30 @@ export function stock(main, params, signal) {
     takeScans(add, signal, code)
     if (state.isChecked) send()
     else checkPlace()
+  }
+
+  /** Reads what is missing, and shows the result, which stays until the next stock-taking. */
+  const finishing = () => attempt(unsent, async () => {
+    if (waits()) return show(unsent, h('p.offline', t('still-waiting')))
+    const at = state
+    const read = may('assets:read') ? await readMissing(at, signal, RESULT_PAGES) : { lost: [], lostCount: 0, held: [], count: 0 }
+    if (state !== at || waits() || signal.aborted) return
+    at.ended = { at: now().toISOString(), ...read }
+    keep()
+    showResult()
+  }, finishing)
+  function showResult() {
+    const goOn = button(t('count-on'), () => {
+      delete state.ended
+      keep()
+      count()
+    })
+    const anew = button(t('count-anew'), () => {
+      state = null
+      keep()
+      begin()
+    })
+    show(main, result(state, [goOn, anew], tallies(state), scanLine, signal))
   }
 
   function add(text) {
@@ -179,16 +211,8 @@ export function stock(main, params, signal) {
     const { scans: all } = state
     if (!waits()) show(unsent)
     drawMissing()
-    show(totals, OUTCOMES.map((name) => {
-      const n = all.filter(({ outcome }) => outcome === name).length
-      return (n > 0 || name === 'seen') && h('span.tally', h('b', n), ' ', t(`outcome.${name}`))
-    }))
-    const line = (one) => h('li', { className: `o-${isScrapped(one) ? 'elsewhere' : one.outcome}` }, h('b', t(`outcome.${one.outcome}`)), ' ',
-      one.asset ? assetLink(one.asset) : own(one.code),
-      isScrapped(one) && h('p', status('scrapped')),
-      one.outcome === 'elsewhere' && h('p', t('field.location'), ': ', own(one.asset.location ?? '–')),
-      one.outcome === 'refused' && h('p', one.why[0] ? one.why.flatMap((fault) => [faultText(fault), ' ']) : one.text))
-    show(scans, all.slice(-200).reverse().map(line))
+    show(totals, tallies(state))
+    show(scans, all.slice(-200).reverse().map(scanLine))
   }
 
   let isSending = false
@@ -245,7 +269,7 @@ export function stock(main, params, signal) {
   const settle = (results) => {
     end((one, n) => settleOne(one, results.find(({ index }) => index === n) ?? one))
     // A scanned asset can be one of those that the list is too long to show.
-    if (listed && (listed.lost.meta.total > listed.lost.data.length || listed.count > listed.held.length)) showMissingSoon()
+    if (listed && (listed.lostCount > listed.lost.length || listed.count > listed.held.length)) showMissingSoon()
   }
   function settleOne(one, { outcome, ...asset }) {
     one.outcome = outcome
@@ -264,118 +288,22 @@ export function stock(main, params, signal) {
   async function showMissing() {
     const reading = newListing()
     await attempt(missing, async () => {
-      const { place, since } = /** @type {any} */ (state)
-      const unseen = (more) => get('/assets', reading, { ...expected(place), last_seen_before: since, limit: 100, ...more })
-      const [lost, all] = await Promise.all([unseen({ assigned_to: 'none' }), unseen({ expand: may('users:read') ? 'assigned_to' : '' })])
-      // Lists can't be filtered by whether anyone has an asset.
-      const count = all.meta.total - lost.meta.total
-      const isHeld = ({ assigned_to: holder }) => holder
-      const held = all.data.filter(isHeld)
-      for (let page = 2; held.length < count && page <= Math.min(all.meta.total_pages, MOST_PAGES); page++)
-        held.push(...(await unseen({ expand: may('users:read') ? 'assigned_to' : '', page })).data.filter(isHeld))
-      const empty = lost.meta.total + count === 0 && (await emptiness(place))
+      const at = /** @type {any} */ (state)
+      const read = await readMissing(at, reading)
+      const empty = read.lostCount + read.count === 0 && (await emptiness(at.place))
       reading.throwIfAborted()
-      listed = { lost, held, count, empty, places: new Map(held.map((asset) => [asset.id, holderOf(asset)])) }
+      listed = { ...read, empty, places: new Map(read.held.map((asset) => [asset.id, holderOf(asset, signal)])) }
       drawMissing()
     }, showMissing)
     if (missing.querySelector('.problem')) listed = null
   }
-
-  /** Shows what is missing without what has been scanned since it was listed. */
   function drawMissing() {
-    if (!listed || !state) return
-    const { lost, held, count, empty, places } = listed
-    const found = new Set(state.scans.filter(isFound).map(({ asset }) => asset?.id))
-    const left = (assets, total) => {
-      const shown = assets.filter(({ id }) => !found.has(id))
-      return { shown, total: total - (assets.length - shown.length) }
-    }
-    const rest = ({ total, shown }) => total > shown.length && hint(t('elsewhere-count', { count: total - shown.length }))
-    const [gone, lent] = [left(lost.data, lost.meta.total), left(held, count)]
-    show(missing,
-      card(t('missing', { count: gone.total }), empty || (gone.total === 0 ? h('p', t('all-found')) : assetList(gone.shown, () => null)), rest(gone)),
-      lent.total > 0 && card(t('with-people', { count: lent.total }), assetList(lent.shown, ({ id }) => places.get(id)), rest(lent)))
+    if (listed && state) show(missing, missingCards(listed, state.scans, listed.empty, ({ id }) => listed?.places.get(id)))
   }
 
-  /** Says who has an asset, and since when. */
-  function holderOf({ id, assigned_user: user, assigned_since: claimed }) {
-    const name = user?.display_name ?? t('somebody')
-    const place = h('span.hint', t('with', { name }))
-    const shown = (day) => show(place, t('with-since', { name, day: date(day) }))
-    if (claimed) shown(claimed)
-    else {
-      // Without the time, the list still says who has the asset.
-      get(`/assets/${id}/history`, signal, { limit: 20 }).then(({ data }) => {
-        const given = data.find(({ changes }) => changes?.assigned_to)
-        if (given) shown(dayOf(new Date(given.at)))
-      }, () => {})
-    }
-    return place
-  }
-
-  if (state) count()
+  if (state?.ended) showResult()
+  else if (state) count()
   else begin()
   return { title: t('nav.stock') }
 }
 
-/**
- * Uses the camera as a scanner if the browser has BarcodeDetector, like Chrome on Android and macOS.
- * @param {(code: string) => void} found @param {AbortSignal} signal
- */
-function scanner(found, signal) {
-  const Detector = globalThis['BarcodeDetector']
-  const place = h('div.camera')
-  if (!Detector || !navigator.mediaDevices) return place
-  /** @type {MediaStream | null} */
-  let stream = null
-  const release = () => {
-    for (const track of stream?.getTracks() ?? []) track.stop()
-    stream = null
-  }
-  const stop = () => {
-    release()
-    isWanted = false
-    show(place, start)
-  }
-  /** Whether the camera is in use, even while the page is hidden: the lock screen takes the camera away. */
-  let isWanted = false
-  signal.addEventListener('abort', stop)
-  document.addEventListener('visibilitychange', () => {
-    if (!isWanted) return
-    if (document.hidden) release()
-    else if (!stream) watch()
-  }, { signal })
-  const start = button(t('camera'), () => watch())
-  async function watch() {
-    isWanted = true
-    /** @type {MediaStream} */
-    let opened
-    try {
-      opened = await navigator.mediaDevices.getUserMedia({ video: { facingMode: 'environment' } })
-    } catch {
-      isWanted = false
-      return show(place, start, hint({ role: 'alert' }, t('no-camera')))
-    }
-    if (stream || !isWanted || signal.aborted || document.hidden) return opened.getTracks().forEach((track) => track.stop())
-    stream = opened
-    // The system can end it without hiding the page.
-    for (const track of opened.getTracks()) track.onended = () => stream === opened && !document.hidden && (release(), watch())
-    const video = h('video', { srcObject: opened, muted: true, playsInline: true, autoplay: true, ariaLabel: t('camera') })
-    show(place, video, button(t('camera-off'), stop))
-    look(new Detector(), video, opened)
-  }
-  async function look(detector, video, opened) {
-    const seen = new Map()
-    while (stream === opened && !signal.aborted) {
-      const codes = video.readyState < 2 ? [] : await detector.detect(video).catch(() => [])
-      for (const { rawValue } of codes) {
-        const isNew = Date.now() - (seen.get(rawValue) ?? 0) >= AGAIN_MS
-        seen.set(rawValue, Date.now())
-        if (isNew) found(rawValue)
-      }
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-    }
-  }
-  show(place, start)
-  return place
-}

@@ -1,6 +1,7 @@
 // The receipt: a summary on the page, and the complete receipt as a file.
 import { showOver } from './done.js'
 import { h, receiptFile, saveFile } from './elements.js'
+import { withSigned } from './receipts.js'
 import { refusal, send } from './service.js'
 import { t } from './texts.js'
 import { say, showProblem } from './view.js'
@@ -35,9 +36,10 @@ export async function receiptSteps(mine) {
 export async function saveReceipt(session) {
   showProblem()
   const reply = await send('receipt?format=html')
+  const signed = reply.status === 200 ? await send('receipt?format=json') : reply
   say('')
-  if (reply.status === 401) return showOver(reply.body.link_status)
-  if (reply.status !== 200) return showProblem(h('p', refusal(reply)))
-  saveFile(receiptFile(session.movement_number ?? session.assets[0]?.asset_tag ?? ''), reply.body, 'text/html')
+  if (signed.status === 401) return showOver(signed.body.link_status)
+  if (signed.status !== 200) return showProblem(h('p', refusal(signed)))
+  saveFile(receiptFile(session.movement_number ?? session.assets[0]?.asset_tag ?? ''), withSigned(reply.body, signed.body.data ?? signed.body), 'text/html')
   say(t('receipt-saved'))
 }
