@@ -11,9 +11,9 @@ export const withSigned = (page, signed) =>
 
 /** Returns the signed receipt in a saved file, a page or JSON, or null. @param {string} text @returns {any} */
 export function signedIn(text) {
-  const page = text.trimStart().startsWith('<') && new DOMParser().parseFromString(text, 'text/html')
+  const [, marked] = new RegExp(`id="${MARK}">([^<]*)<`).exec(text) ?? []
   try {
-    const signed = JSON.parse(page ? (page.getElementById(MARK)?.textContent ?? '') : text)
+    const signed = JSON.parse(marked ?? text)
     return signed.receipt && signed.signature ? signed : null
   } catch {
     return null
