@@ -70,6 +70,3 @@ export const named = (key, other) => (has(key) ? t(key) : other)
 
 /** @param {number} value */
 export const number = (value) => writer('NumberFormat', { maximumFractionDigits: 20 }).format(value)
-
-/** A colon between a name and its value: French has a space before it. */
-export const colon = () => `${t('colon')} `

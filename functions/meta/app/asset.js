@@ -4,9 +4,9 @@ import { Problem, assetTypes, daysAfter, endOf, get, instanceName, isAboutInacti
 import { button, h, hint, own, show } from './elements.js'
 import { input, select } from './fields.js'
 import { attempt, blocking, check, clearProblems, dayField, discardOnEdit, empty, field, form, locationField, personField, planBox, problemBox, showProblems, submit } from './form.js'
-import { card, facts, go, heading, link, mayLeave, say, skeleton, status } from './page.js'
+import { card, colon, facts, go, heading, link, mayLeave, say, skeleton, status } from './page.js'
 import { latest } from './requests.js'
-import { colon, has, named, sentence, t } from './texts.js'
+import { has, named, sentence, t } from './texts.js'
 import { ago, amount, date, editable, typedAmount } from './values.js'
 
 /** In display order. */

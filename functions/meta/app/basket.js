@@ -3,8 +3,8 @@ import { Problem, intent, may, plan } from './api.js'
 import { MOST, assetLink } from './asset.js'
 import { button, h, own, show } from './elements.js'
 import { fault, field, locationField, planBox, problemBox } from './form.js'
-import { closed, link, say } from './page.js'
-import { colon, t } from './texts.js'
+import { closed, colon, link, say } from './page.js'
+import { t } from './texts.js'
 
 const MOST_CHOSEN = 100
 

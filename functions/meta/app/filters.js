@@ -4,9 +4,9 @@ import { STATUSES, fieldName, typedNumber } from './asset.js'
 import { h, own, show } from './elements.js'
 import { input, select } from './fields.js'
 import { clearProblems, field, locationField, mark, personField } from './form.js'
-import { status } from './page.js'
+import { colon, status } from './page.js'
 import { preset } from './suggest.js'
-import { colon, t } from './texts.js'
+import { t } from './texts.js'
 import { date } from './values.js'
 
 /** Columns of the list that it can be sorted by. */

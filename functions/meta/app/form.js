@@ -2,10 +2,10 @@
 import { Problem, cached, get, may, session, setKey, today } from './api.js'
 import { button, every, h, hint, newId, own, show } from './elements.js'
 import { debounced, input } from './fields.js'
-import { link, mayLeave, query } from './page.js'
+import { colon, link, mayLeave, query } from './page.js'
 import { latest } from './requests.js'
 import { settle, suggesting } from './suggest.js'
-import { colon, has, named, t } from './texts.js'
+import { has, named, t } from './texts.js'
 
 /** Creates a labelled field. `pointer`, such as `/name`, locates the control's errors. */
 export function field(label, control, pointer = '') {

@@ -79,3 +79,6 @@ export const link = (text, path, params = {}, className = '') =>
     : !className.includes('button') && h('span', { className }, text)
 
 export const status = (name) => named(`status.${name}`, name)
+
+/** A colon between a name and its value: French has a space before it. */
+export const colon = () => `${t('colon')} `

@@ -4,9 +4,9 @@ import { MOST, assetLink, assetList, reason } from './asset.js'
 import { button, h, hint, own, show } from './elements.js'
 import { choice, select } from './fields.js'
 import { attempt, dayField, empty, field, pager, planBox, searchField } from './form.js'
-import { card, closed, facts, go, heading, link, skeleton } from './page.js'
+import { card, closed, colon, facts, go, heading, link, skeleton } from './page.js'
 import { latest } from './requests.js'
-import { colon, sentence, t } from './texts.js'
+import { sentence, t } from './texts.js'
 import { ago } from './values.js'
 
 /** Maximum number of processes to name, each of which is a request. */

@@ -5,9 +5,9 @@ import { h, hint, own, show, svg } from './elements.js'
 import { debounced } from './fields.js'
 import { filters } from './filters.js'
 import { attempt } from './form.js'
-import { card, link, skeleton, status } from './page.js'
+import { card, colon, link, skeleton, status } from './page.js'
 import { latest } from './requests.js'
-import { colon, number, t } from './texts.js'
+import { number, t } from './texts.js'
 import { amount, date } from './values.js'
 
 /**

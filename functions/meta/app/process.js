@@ -6,12 +6,12 @@ import { button, h, hint, own, receiptFile, saveFile, show } from './elements.js
 import { choice, input, select } from './fields.js'
 import { attempt, blocking, check, clearProblems, discardOnEdit, empty, fault, field, form, personField, planBox, samePeople, showProblems, submit } from './form.js'
 import { chosen } from './basket.js'
-import { card, facts, go, heading, href, link, say, skeleton, status } from './page.js'
+import { card, colon, facts, go, heading, href, link, say, skeleton, status } from './page.js'
 import { code } from './qr.js'
 import { withSigned } from './receipts.js'
 import { uuid } from './requests.js'
 import { preset, suggesting, takeScans } from './suggest.js'
-import { colon, number, t } from './texts.js'
+import { number, t } from './texts.js'
 import { ago, date, moment } from './values.js'
 
 const POLL_MS = 2500

@@ -6,11 +6,11 @@ import { button, h, hint, own, show } from './elements.js'
 import { choice, debounced, input } from './fields.js'
 import { attempt, fault, faultText, field, form, locationField, problemBox, showProblems, submit } from './form.js'
 import { expected, holderOf, isFound, missingCards, readMissing } from './missing.js'
-import { heading, status } from './page.js'
+import { colon, heading, status } from './page.js'
 import { latest, uuid } from './requests.js'
 import { result } from './result.js'
 import { endsScan, takeScans } from './suggest.js'
-import { colon, t } from './texts.js'
+import { t } from './texts.js'
 
 const BATCH = 100
 const RETRY_MS = 3000
