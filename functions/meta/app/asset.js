@@ -1,13 +1,12 @@
-// Assets: their fields and values as text; a single asset with its label, processes, history and changes; and changes to several
-// assets.
-import { Problem, assetTypes, daysAfter, endOf, get, instanceName, isAboutInactiveUser, known, may, send, startOf, today, userName, zonedMoment } from './api.js'
+// Assets: their fields and values as text; a single asset with its label, processes and history; and the changes of all.
+import { Problem, daysAfter, endOf, get, instanceName, isAboutInactiveUser, known, may, send, startOf, today, userName, zonedMoment } from './api.js'
+import { changeForm } from './change.js'
 import { button, h, hint, own, show } from './elements.js'
-import { input, select } from './fields.js'
-import { attempt, blocking, check, clearProblems, dayField, discardOnEdit, empty, field, form, locationField, personField, planBox, problemBox, showProblems, submit } from './form.js'
-import { card, colon, facts, go, heading, link, mayLeave, say, skeleton, status } from './page.js'
+import { attempt, dayField, empty, field, problemBox } from './form.js'
+import { card, colon, facts, go, heading, link, say, skeleton, status } from './page.js'
 import { latest } from './requests.js'
 import { has, named, sentence, t } from './texts.js'
-import { ago, amount, date, editable, typedAmount } from './values.js'
+import { ago, amount, date, editable } from './values.js'
 
 /** In display order. */
 const FIELDS = [
@@ -78,7 +77,7 @@ const isSame = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(ot
  * Returns a line for each change: field, old and new value. Custom fields get a line each.
  * @param {Record<string, { old: any, new: any }>} changes
  */
-function changeLines({ custom_fields: custom, ...changes }) {
+export function changeLines({ custom_fields: custom, ...changes }) {
   const all = Object.entries(changes).map(([name, { old, new: now }]) => [name, fieldName(name), old, now])
   for (const member of Object.keys({ ...custom?.old, ...custom?.new })) {
     const [old, now] = [custom.old?.[member], custom.new?.[member]]
@@ -90,7 +89,7 @@ function changeLines({ custom_fields: custom, ...changes }) {
     h('ins', await valueOf(name, now)))))
 }
 
-function differences(before, after) {
+export function differences(before, after) {
   const names = [...FIELDS, 'model_id', 'custom_fields'].filter((name) => name !== 'last_seen_at' && !isSame(before[name], after[name]))
   return Object.fromEntries(names.map((name) => [name, { old: before[name] ?? null, new: after[name] ?? null }]))
 }
@@ -129,7 +128,7 @@ export async function asset(main, params, signal, [, id]) {
     show(header,
       h('div', heading(own(shown.name)), h('p.meta', h('span.tag', shown.asset_tag), pill(shown.status),
         holder && link(own(holder), `person/${shown.assigned_to}`))),
-      !day && h('div.actions', may('assets:write') && button(t('change'), change), run('hand-over'), run('take-back')),
+      !day && h('div.actions', may('assets:write') && [button(t('change'), change), link(t('copy'), 'new', { copy: id }, 'button')], run('hand-over'), run('take-back')),
       !may('assets:write') && hint(t('scope-missing', { scope: 'assets:write' })))
     if (hadFocus) header.querySelector('button')?.focus()
   }
@@ -282,122 +281,4 @@ export function changes(main, params, signal) {
   }
   showAll()
   return { title: t('changes'), update: (next) => ((params = next), showAll()) }
-}
-
-/** Shows the fields of an asset as a form, with a preview of the changes. */
-async function changeForm(asset, etag, signal, saved, cancelled) {
-  const [type, types, holderName = ''] = await Promise.all([
-    asset.asset_type_id && known('catalog:read', `/catalog/asset-types/${asset.asset_type_id}`), assetTypes(), asset.assigned_to && userName(asset.assigned_to)])
-  const before = asset
-  let person = asset.assigned_to
-  const text = (name, type = 'text') => ({ name, control: input(type, asset[name]) })
-  const holder = personField((user) => (person = user?.id ?? null), holderName ? { id: person, display_name: holderName } : null)
-  const shownPrice = editable(asset.purchase_price)
-  const price = input('text', shownPrice, { inputMode: 'decimal' })
-  const all = [
-    text('name'),
-    { name: 'status', control: select(STATUSES.map((name) => [name, status(name)]), asset.status) },
-    types.length > 0 && { name: 'asset_type_id', control: select([['', '–'], ...types.map(({ id, name }) => [id, name])], asset.asset_type_id) },
-    'location' in asset && { name: 'location', control: locationField(asset.location) },
-    may('users:read') && { name: 'assigned_to', control: holder, value: () => (holder.value.trim() === (holderName ?? '') ? asset.assigned_to : holder.value.trim() && (person ?? holder.value.trim())) },
-    !asset.model_id && text('manufacturer'), !asset.model_id && text('model'), text('serial_number'), text('purchase_date', 'date'),
-    { name: 'purchase_price', control: price, value: () => price.value === shownPrice ? String(before.purchase_price ?? '') : typedAmount(price.value.trim()) },
-    text('warranty_until', 'date'),
-    { name: 'notes', control: h('textarea', { rows: 3, value: asset.notes ?? '' }) },
-  ].filter(Boolean)
-  const properties = type?.custom_fields_schema?.properties ?? {}
-  const custom = Object.keys({ ...asset.custom_fields, ...properties }).map((name) => customField(name, asset.custom_fields[name], properties[name]))
-  const place = h('div')
-  const next = h('div.actions')
-
-  /** Sends only edited fields, so that others' changes are kept. */
-  function body() {
-    const patch = {}
-    for (const { name, control, value } of all) {
-      const now = (value ? value() : control.value.trim()) || (name === 'name' ? '' : null)
-      if (now !== (before[name] === null ? null : String(before[name]))) patch[name] = now
-    }
-    const fields = Object.fromEntries(custom.filter(({ changed }) => changed()).map(({ name, value }) => [name, value()]))
-    return Object.keys(fields).length ? { ...patch, custom_fields_patch: fields } : patch
-  }
-
-  async function preview() {
-    await check(element, place)
-    const patch = body()
-    const planned = newPlan()
-    const lines = Object.keys(patch).length ? await changeLines(differences(asset, (await patched(patch, '?dry_run=true', planned)).body.data)) : []
-    planned.throwIfAborted()
-    if (lines.length === 0) return show(place, hint({ role: 'status' }, t('no-change')))
-    show(place, planBox(t('would-happen'), lines))
-    show(next, button(t('save'), () => blocking([element], () => save(patch)).catch(refused), 'primary'), button(t('keep-editing'), () => (edit(), next.querySelector('button').focus())), cancel())
-    next.querySelector('button').focus()
-  }
-
-  /** @param {AbortSignal} [signal] */
-  const patched = (body, query = '', signal) => send('PATCH', `/assets/${asset.id}${query}`, { body, signal, headers: { 'if-match': etag } })
-  async function save(patch) {
-    const { body: { data }, etag: tag } = await patched(patch)
-    saved(data, tag)
-  }
-
-  async function refused(error) {
-    if (error.name === 'AbortError') return
-    edit()
-    if (!(error instanceof Problem) || error.code !== 'PRECONDITION_FAILED') return showProblems(element, place, error)
-    const { body: { data }, etag: tag } = await send('GET', `/assets/${asset.id}`, { signal })
-    const lines = await changeLines(differences(asset, data))
-    asset = data
-    etag = tag
-    show(place, h('div.problem', { role: 'alert' }, h('p', error.text), h('ul', lines)))
-  }
-
-  const cancel = () => button(t('cancel'), cancelled, 'plain')
-  function edit() {
-    clearProblems(element, place)
-    show(next, submit(t('preview')), cancel())
-  }
-  const element = form(() => preview().catch(refused), h('h2', t('change')),
-    h('div.grid', all.map(({ name, control }) => field(fieldName(name), control, `/${name}`)),
-      custom.map(({ name, control }) => field(own(name), control, `/custom_fields_patch/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`))),
-    place, next)
-  element.ariaLabel = t('change')
-  element.addEventListener('keydown', (event) => {
-    if (event.key !== 'Escape') return
-    event.preventDefault()
-    if (mayLeave()) cancelled()
-  })
-  const newPlan = discardOnEdit(element, next, edit)
-  edit()
-  return { element, focus: all[0].control }
-}
-
-/** Reads a number, such as `-1.249,5` in German. Keeps other texts. */
-export function typedNumber(text) {
-  const [, sign, digits] = /^([-\u2212]?)(.*)$/.exec(text)
-  const number = Number((sign && '-') + typedAmount(digits))
-  return Number.isFinite(number) ? number : text
-}
-
-/** Creates the control for a custom field, by the type in the schema or, without one, by the type of the value. */
-function customField(name, old, schema) {
-  const type = [schema?.type ?? (old === null ? 'object' : typeof old)].flat().find((type) => type !== 'null')
-  const was = (old ?? '') === '' ? '' : plain(old)
-  const choice = (options) => select([['', '–'], ...options], String(old ?? ''))
-  const permitted = Array.isArray(schema?.enum) ? schema.enum : null
-  const control = permitted ? choice(permitted.map((value) => [String(value), String(value)]))
-    : type === 'boolean' ? choice([['true', t('yes')], ['false', t('no')]])
-      : input('text', was, { inputMode: { integer: 'numeric', number: 'decimal' }[type] ?? 'text' })
-  const start = control.value
-  const value = () => {
-    const text = control.value.trim()
-    if (permitted) return permitted.find((value) => String(value) === control.value) ?? null
-    if (text === '' || type === 'string' || type === 'undefined') return text || null
-    if (type === 'number' || type === 'integer') return typedNumber(text)
-    try {
-      return JSON.parse(text)
-    } catch {
-      return text
-    }
-  }
-  return { name, control, value, changed: () => control.value.trim() !== start.trim() }
 }

@@ -1,6 +1,7 @@
 // The filters of the inventory: as the API reads them, and their controls.
 import { assetTypes, daysAfter, known, literal, may, today, userName } from './api.js'
-import { STATUSES, fieldName, typedNumber } from './asset.js'
+import { STATUSES, fieldName } from './asset.js'
+import { typedNumber } from './editor.js'
 import { h, own, show } from './elements.js'
 import { input, select } from './fields.js'
 import { clearProblems, field, locationField, mark, personField } from './form.js'

@@ -86,12 +86,17 @@ export function showProblems(form, place, error) {
   form.querySelector('[aria-invalid]')?.focus()
 }
 
-/** Clears errors, waits for typed names, and refuses impossible and incomplete dates, for which the control has no value. */
+/**
+ * Clears errors, waits for typed names, and refuses what the controls know to be wrong: impossible and incomplete dates, for which
+ * they have no value, and required ones without a value.
+ */
 export async function check(form, place) {
   clearProblems(form, place)
   await Promise.all(every(form, '[role=combobox]').map((control) => settle(control)))
-  const wrong = every(form, '[data-pointer]').filter(({ validity }) => validity.badInput)
-  if (wrong.length) throw fault('invalid_date', ...wrong.map(({ dataset }) => dataset.pointer))
+  for (const [kind, code] of [['badInput', 'invalid_date'], ['valueMissing', 'required']]) {
+    const wrong = every(form, '[data-pointer]').filter(({ validity }) => validity[kind])
+    if (wrong.length) throw fault(code, ...wrong.map(({ dataset }) => dataset.pointer))
+  }
 }
 
 export function clearProblems(form, place = h('div')) {

@@ -37,7 +37,7 @@ export function inventory(main, first, signal) {
   const table = tableOf(view)
   show(main,
     h('h1.unseen', { tabIndex: -1 }, t('nav.assets')),
-    h('div.inventory', search, h('details', { open: innerWidth >= 800 }, h('summary', t('filters')), controls.box), charts.panel,
+    h('div.inventory', h('div.with-action', search, link(t('new-asset'), 'new', {}, 'button primary')), h('details', { open: innerWidth >= 800 }, h('summary', t('filters')), controls.box), charts.panel,
       h('div', h('div.totals', totals, clear, may('events:read') && link(t('changes'), 'changes')), body, pages)),
     selection.place)
 
@@ -63,7 +63,7 @@ export function inventory(main, first, signal) {
       if (!data.length && meta.total) return set({})
       const isFiltered = Object.values(filters(params)).some(Boolean)
       const hadFocus = body.contains(document.activeElement)
-      show(body, data.length ? table(data) : isFiltered ? empty(t('nothing-found'), '', unfilter()) : empty(t('no-assets'), 'assetctl import FILE'))
+      show(body, data.length ? table(data) : isFiltered ? empty(t('nothing-found'), '', unfilter()) : empty(t('no-assets'), t('begin'), link(t('new-asset'), 'new', {}, 'button primary'), link(t('bring-list'), 'import', {}, 'button'), link(t('key-for-colleague'), 'organisation', {}, 'button')))
       if (hadFocus) rows(body)[0]?.focus()
       show(totals, t('assets', { count: meta.total }))
       await showChips(data.length > 0 && isFiltered)

@@ -12,6 +12,15 @@ export function say(text) {
   said = setTimeout(() => show(part('notice')), 6000)
 }
 
+let later = ''
+/** Leaves a message for the view that is opened next. */
+export const sayNext = (text) => (later = text)
+/** Replaces the message by the one that was left for this view. */
+export function sayLeft() {
+  say(later)
+  later = ''
+}
+
 /** Placeholder bars of about the same height as the content being loaded. */
 export const skeleton = (lines) => h('div.skeleton', { ariaHidden: 'true' }, Array.from({ length: lines }, () => h('i')))
 

@@ -5,6 +5,7 @@ import { button, h, hint, own, show } from './elements.js'
 import { choice, select } from './fields.js'
 import { attempt, dayField, empty, field, pager, planBox, searchField } from './form.js'
 import { card, closed, colon, facts, go, heading, link, skeleton } from './page.js'
+import { changePerson } from './personForm.js'
 import { latest } from './requests.js'
 import { sentence, t } from './texts.js'
 import { ago } from './values.js'
@@ -17,7 +18,7 @@ const state = ({ is_active }) => t(is_active ? 'active' : 'inactive')
 export function people(main, params, signal) {
   const search = searchField(params.q, t('person-placeholder'), (q) => go('people', { q }, true), signal)
   const list = h('div.list', skeleton(8))
-  show(main, h('h1.unseen', { tabIndex: -1 }, t('nav.people')), search, list)
+  show(main, h('h1.unseen', { tabIndex: -1 }, t('nav.people')), h('div.with-action', search, link(t('new-person'), 'new-person', {}, 'button')), list)
   const newList = latest(signal)
   async function showList() {
     const listed = newList()
@@ -49,7 +50,22 @@ export async function person(main, params, signal, [, id]) {
       user.is_active && link(t('nav.hand-over'), 'hand-over', { person: id }, 'button')),
     h('div.columns', card(t('assets-of'), h('div.as-of', field(t('as-of'), day)), has), h('div.side', card(t('field.assigned_to'), about), processes, mayOffboard && card(t('offboard'), leaving))))
 
-  const showPerson = () => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('field.status'), state(user)], [t('field.created_at'), ago(user.created_at)]]))
+  /** Changes the person in place. The page's title and heading follow. */
+  async function change() {
+    const back = () => {
+      showPerson()
+      about.querySelector('button')?.focus()
+    }
+    const { element, focus } = await changePerson(id, (saved) => {
+      user = saved
+      show(/** @type {Element} */ (main.querySelector('h1')), own(user.display_name))
+      back()
+    }, back)
+    element.classList.remove('card')
+    show(about, element)
+    focus?.focus()
+  }
+  const showPerson = () => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('field.status'), state(user)], [t('field.created_at'), ago(user.created_at)]]), may('users:write') && h('div.actions', button(t('change'), change)))
 
   async function showAssets() {
     if (!may('assets:read')) return show(has, hint(t('scope-missing', { scope: 'assets:read' })))

@@ -1,12 +1,14 @@
 // Start of the page: the key, the language, and the view for the URL.
 import { Problem, get, may, session, setKey } from './api.js'
 import { asset, byTag, changes, codeOpens } from './asset.js'
+import { create } from './create.js'
 import { button, every, h, hint, own, part, show } from './elements.js'
 import { input } from './fields.js'
 import { empty, field, form, problemBox, submit } from './form.js'
 import { inventory, readAhead } from './inventory.js'
-import { card, closed, colon, current, facts, go, heading, href, link, mayLeave, say, skeleton } from './page.js'
+import { card, closed, colon, current, facts, go, heading, href, link, mayLeave, sayLeft, skeleton } from './page.js'
 import { people, person } from './people.js'
+import { newPerson } from './personForm.js'
 import { begin, run } from './process.js'
 import { uuid } from './requests.js'
 import { stock } from './stock.js'
@@ -27,10 +29,12 @@ const START = [begin, 'processes:read', 'processes:write', 'assets:read']
 const VIEWS = {
   assets: [inventory, 'assets:read'],
   asset: [asset, 'assets:read'],
+  new: [create, 'assets:write'],
   tag: [byTag, 'assets:read'],
   changes: [changes, 'events:read'],
   people: [people, 'users:read'],
   person: [person, 'users:read'],
+  'new-person': [newPerson, 'users:write'],
   'hand-over': [...START, 'users:read'],
   'take-back': START,
   start: START,
@@ -41,9 +45,9 @@ const VIEWS = {
 }
 const TABS = ['assets', 'people', 'hand-over', 'take-back', 'stock']
 /** Views that take scans themselves. In the others, a scan opens the asset. */
-const TAKES_SCANS = ['assets', 'hand-over', 'take-back', 'start', 'stock']
+const TAKES_SCANS = ['assets', 'new', 'hand-over', 'take-back', 'start', 'stock']
 const lacking = (view) => (VIEWS[view] ?? []).slice(1).filter((scope) => !may(scope))
-const TAB_OF = { asset: 'assets', tag: 'assets', changes: 'assets', person: 'people', start: 'hand-over' }
+const TAB_OF = { asset: 'assets', new: 'assets', tag: 'assets', changes: 'assets', person: 'people', 'new-person': 'people', start: 'hand-over' }
 
 /** Removes the key from the URL, before anything else can read it. */
 function takeKey() {
@@ -176,7 +180,7 @@ async function showView() {
   shown = { name: path.join('/'), view: null }
   for (const tab of part('nav').children) tab.ariaCurrent = tab.hash === href(TAB_OF[name] ?? name) ? 'page' : null
   main.classList.toggle('wide', name === 'assets' || name === 'people')
-  say('')
+  sayLeft()
   const [view] = Object.hasOwn(VIEWS, name) ? VIEWS[name] : []
   try {
     if (!view) show(main, empty(t('error.NOT_FOUND'), '', link(t('nav.assets'), 'assets', {}, 'button')))
