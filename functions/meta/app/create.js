@@ -54,7 +54,7 @@ export async function create(main, params, signal) {
     const shown = [...all.slice(0, 1), tag, ...all.slice(1)]
     const serial = one('serial_number')
     one('name').required = true
-    const grid = h('div.grid')
+    const own = h('div.contents')
     const place = h('div')
     const same = h('div', { role: 'status' })
     /** @type {any[]} */
@@ -64,8 +64,7 @@ export async function create(main, params, signal) {
       const type = types.find(({ id }) => id === one('asset_type_id')?.value)
       custom = customControls(written, type)
       for (const { name, control } of custom) control.required = Boolean(type?.custom_fields_schema?.required?.includes(name))
-      show(grid, labelled(shown, custom, 'custom_fields'))
-      serial.closest('.field').append(same)
+      show(own, labelled([], custom, 'custom_fields'))
     }
     showCustom()
     one('asset_type_id')?.addEventListener('change', showCustom)
@@ -120,8 +119,9 @@ export async function create(main, params, signal) {
       } finally {
         isSaving = false
       }
-    }, grid, place, h('div.actions', two.map(([text, isNext], n) => act(text, isNext, n ? '' : 'primary'))))
+    }, h('div.grid', labelled(shown, [], ''), own), place, h('div.actions', two.map(([text, isNext], n) => act(text, isNext, n ? '' : 'primary'))))
     element.ariaLabel = t('new-asset')
+    serial.closest('.field').append(same)
     const edit = () => {
       element.dataset.edited = ''
       clearProblems(element, place)

@@ -19,7 +19,7 @@ export function controlsOf(asset, types, holderName = '') {
   let person = asset.assigned_to
   const text = (name, type = 'text') => ({ name, control: input(type, asset[name]) })
   const holder = personField((user) => (person = user?.id ?? null), holderName ? { id: person, display_name: holderName } : null)
-  const shownPrice = editable(asset.purchase_price)
+  const shownPrice = editable(asset.purchase_price ?? null)
   const price = input('text', shownPrice, { inputMode: 'decimal' })
   const all = [
     text('name'),
