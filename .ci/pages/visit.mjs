@@ -92,7 +92,7 @@ export class Visit {
       if (referer ?? cookie) this.wrong.push(`${pathname} has a Referer or a cookie: ${referer ?? cookie}`)
       if (has(JSON.stringify(others))) this.wrong.push(`${pathname} has the secret in another header`)
       if (authorization && /^\/v1\/(app|sign$)/.test(pathname)) this.wrong.push(`${pathname} has a credential`)
-      const isCreation = request.method() === 'POST' && !request.url().includes('dry_run')
+      const isCreation = request.method() === 'POST' && !/dry_run|\/suggest$/.test(request.url())
       if (isCreation && !others['idempotency-key']) this.wrong.push(`a POST to ${pathname} has no Idempotency-Key`)
       if (request.method() === 'PATCH' && !others['if-match']) this.wrong.push(`a PATCH of ${pathname} has no If-Match`)
     })

@@ -2,6 +2,7 @@
 import { play } from '../play.mjs'
 import { assets, otherDays } from './assets.mjs'
 import { handovers } from './handovers.mjs'
+import { imports } from './importing.mjs'
 import { puttingIn } from './putting_in.mjs'
 import { scanning } from './scanning.mjs'
 import { labelCodes, stock } from './stock.mjs'
@@ -9,7 +10,7 @@ import { hostileNames, surroundings } from './surroundings.mjs'
 
 await play('app-page', {
   alone: { ...hostileNames, ...otherDays, ...labelCodes },
-  scenarios: { ...assets, ...handovers, ...puttingIn, ...scanning, ...stock, ...surroundings },
+  scenarios: { ...assets, ...handovers, ...imports, ...puttingIn, ...scanning, ...stock, ...surroundings },
   main: [
     ...['from a search', 'a change with a conflict', 'many assets', 'a handover', 'a take-back', 'a lost connection'],
     ...['a key that can only look', 'hostile names', 'the code', 'under a finger', 'a scanner in a handover', 'no focus'],

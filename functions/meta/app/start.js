@@ -2,10 +2,12 @@
 import { Problem, get, may, session, setKey } from './api.js'
 import { asset, byTag, changes, codeOpens } from './asset.js'
 import { create } from './create.js'
+import { takeFiles } from './dropped.js'
 import { button, every, h, hint, own, part, show } from './elements.js'
 import { input } from './fields.js'
 import { empty, field, form, problemBox, submit } from './form.js'
 import { inventory, readAhead } from './inventory.js'
+import { forget as forgetImport } from './kept.js'
 import { card, closed, colon, current, facts, go, heading, href, link, mayLeave, sayLeft, skeleton } from './page.js'
 import { people, person } from './people.js'
 import { newPerson } from './personForm.js'
@@ -25,11 +27,14 @@ async function loadTexts() {
 }
 const texts = loadTexts()
 const START = [begin, 'processes:read', 'processes:write', 'assets:read']
+/** Loads a view that few people need. */
+const importing = async (...view) => (await import('./importing.js')).importing(.../** @type {[any, any, any]} */ (view))
 /** Views by the first part of the fragment, with the required scopes. @type {Record<string, any[]>} */
 const VIEWS = {
   assets: [inventory, 'assets:read'],
   asset: [asset, 'assets:read'],
   new: [create, 'assets:write'],
+  import: [importing, 'assets:write'],
   tag: [byTag, 'assets:read'],
   changes: [changes, 'events:read'],
   people: [people, 'users:read'],
@@ -47,7 +52,7 @@ const TABS = ['assets', 'people', 'hand-over', 'take-back', 'stock']
 /** Views that take scans themselves. In the others, a scan opens the asset. */
 const TAKES_SCANS = ['assets', 'new', 'hand-over', 'take-back', 'start', 'stock']
 const lacking = (view) => (VIEWS[view] ?? []).slice(1).filter((scope) => !may(scope))
-const TAB_OF = { asset: 'assets', new: 'assets', tag: 'assets', changes: 'assets', person: 'people', 'new-person': 'people', start: 'hand-over' }
+const TAB_OF = { asset: 'assets', new: 'assets', import: 'assets', tag: 'assets', changes: 'assets', person: 'people', 'new-person': 'people', start: 'hand-over' }
 
 /** Removes the key from the URL, before anything else can read it. */
 function takeKey() {
@@ -216,7 +221,8 @@ async function open(code) {
 
 function account() {
   const { key, user } = session.me
-  const forget = button(t('forget-key'), () => {
+  const forget = button(t('forget-key'), async () => {
+    await forgetImport()
     sessionStorage.clear()
     session.key = null
     location.hash = ''
@@ -251,6 +257,12 @@ addEventListener('keydown', (event) => {
     if (moves > 1) history.back()
     else location.hash = '#/assets'
   }
+})
+takeFiles(() => {
+  if (!session.me || closed.has('import')) return
+  if (current().path[0] !== 'import') return go('import')
+  shown = null
+  showView()
 })
 part('account').addEventListener('click', () => (location.hash = '#/key'))
 
