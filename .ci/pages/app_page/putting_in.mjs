@@ -94,4 +94,42 @@ async function colleague(scene) {
   assert.deepEqual([user.display_name, user.role], [`${name} H.`, 'helpdesk'])
 }
 
-export const puttingIn = { 'a delivery of laptops': delivery, 'a copy that is deleted again': copy, 'a new colleague': colleague }
+/** All that the filters find is selected, changed and labelled, and exported. */
+async function allOfThem(scene) {
+  const { api } = scene
+  const place = unique('Hall')
+  for (let part = 0; part < 6; part++)
+    await api.post('/assets/batch', { operations: Array.from({ length: 20 }, (_, n) => ({ op: 'create', body: { name: `Box ${part * 20 + n}`, location: place } })) })
+  const visit = await Visit.open(scene, `#/assets?location=${encodeURIComponent(place)}`)
+  const { page } = visit
+  await page.locator('td.c-box input').first().check()
+  await visit.press('Select all 120')
+  await sees(page.getByText('120 selected'), 'not all are selected')
+  await visit.press('Change')
+  const basket = page.getByRole('region', { name: 'Selected' })
+  await basket.getByLabel('Change').selectOption({ label: 'Warranty until' })
+  await basket.getByLabel('New value').fill('2031-05-31')
+  await visit.press('Change 120')
+  await sees(basket.getByText('70 more'), 'the plan is not shown')
+  await visit.shot('change-all')
+  await visit.press('Do it')
+  await sees(page.getByText('120 assets changed.'), 'the change is not reported')
+  const exported = page.waitForEvent('download')
+  await visit.press('Export')
+  const read = async (download) => (await (await (await download).createReadStream()).toArray()).join('')
+  const rows = (await read(exported)).trim().split(/\r?\n/)
+  assert.equal(rows.length, 121)
+  assert.ok(rows.slice(1).every((row) => row.includes('2031-05-31')), rows[1])
+  await page.locator('td.c-box input').first().check()
+  await visit.press('Labels')
+  const labels = page.waitForEvent('download')
+  await basket.getByRole('button', { name: 'Save' }).click()
+  assert.match(await read(labels), /<svg/)
+}
+
+export const puttingIn = {
+  'all of them': allOfThem,
+  'a delivery of laptops': delivery,
+  'a copy that is deleted again': copy,
+  'a new colleague': colleague,
+}

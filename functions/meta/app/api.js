@@ -106,7 +106,7 @@ export function intent() {
  * @param {string} method
  * @param {string} path
  * @param {{ body?: any, headers?: Record<string, string>, signal?: AbortSignal, as?: 'json' | 'blob' | 'text' }} [options]
- * @returns {Promise<{ body: any, etag: string | null }>}
+ * @returns {Promise<{ body: any, etag: string | null, next: string | null }>} `next`: the path of the next part
  */
 export async function send(method, path, { body, headers = {}, signal, as = 'json' } = {}) {
   const all = { authorization: `Bearer ${session.key}`, ...headers }
@@ -121,19 +121,20 @@ export async function send(method, path, { body, headers = {}, signal, as = 'jso
     }
     const sent = Date.parse(reply.headers.get('date') ?? '')
     if (sent) session.offset = sent - Date.now()
-    return { status: reply.status, retryAfter: 0, body: await reply[as](), etag: reply.headers.get('etag') }
+    const [, next] = /<\/v1([^>]+)>; rel="next"/.exec(reply.headers.get('link') ?? '') ?? []
+    return { status: reply.status, retryAfter: 0, body: await reply[as](), etag: reply.headers.get('etag'), next }
   }
   const wait = async (seconds) => {
     say(t('waiting', { count: seconds }))
     await pause(seconds)
     say('')
   }
-  const { problem, body: answer, etag } = await whileBusy(sendOnce, { most: MAX_ATTEMPTS, usual: (attempt) => attempt, wait }).catch((error) => {
+  const { problem, body: answer, etag, next } = await whileBusy(sendOnce, { most: MAX_ATTEMPTS, usual: (attempt) => attempt, wait }).catch((error) => {
     if (signal?.aborted) throw error
     throw new Problem(0, {})
   })
   if (problem) throw problem
-  return { body: answer, etag: etag ?? null }
+  return { body: answer, etag: etag ?? null, next: next ?? null }
 }
 
 /** @param {string} path @param {AbortSignal} [signal] @param {Record<string, any>} [parameters] */

@@ -43,7 +43,7 @@ export const assetList = (assets, more = ({ status }) => pill(status)) =>
   h('ul.plain-list.assets', assets.map((asset) => h('li', assetLink(asset), more(asset))))
 
 /** @returns {Promise<any>} */
-async function valueOf(name, value) {
+export async function valueOf(name, value) {
   if ((value ?? '') === '') return '–'
   const catalog = async (kind) => own((await known('catalog:read', `/catalog/${kind}/${value}`))?.name ?? value)
   switch (name) {

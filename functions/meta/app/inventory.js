@@ -1,8 +1,8 @@
 // The inventory: search, filters, the list, actions on selected assets, and charts.
-import { cached, fresh, may } from './api.js'
+import { cached, fresh, get, may, send } from './api.js'
 import { codeOpens } from './asset.js'
-import { basket, choose } from './basket.js'
-import { button, every, h, show } from './elements.js'
+import { MOST_CHOSEN, basket, choose, chosen } from './basket.js'
+import { button, every, h, saveFile, show } from './elements.js'
 import { chips, controlled, filterControls, filters } from './filters.js'
 import { attempt, empty, pager, searchField } from './form.js'
 import { current, go, link, query, skeleton } from './page.js'
@@ -13,6 +13,8 @@ import { endsScan, takeScans } from './suggest.js'
 import { t } from './texts.js'
 
 const LIMIT = 50
+/** Maximum number of assets in a page of the list. */
+const MOST_LISTED = 100
 
 const listPath = (params, expand) =>
   `/assets${query({ ...filters(params), sort: params.sort, page: Number(params.page) || 1, limit: LIMIT, expand })}`
@@ -33,12 +35,13 @@ export function inventory(main, first, signal) {
   const pages = h('div')
   const charts = pictures(view)
   const controls = filterControls(view)
-  const selection = basket({ cleared: () => choose(rowBoxes(body), false), moved: showAll, gone: showList })
+  let found = 0
+  const selection = basket({ cleared: () => choose(rowBoxes(body), false), moved: showAll, gone: showList, found: () => found, chooseAll })
   const table = tableOf(view)
   show(main,
     h('h1.unseen', { tabIndex: -1 }, t('nav.assets')),
     h('div.inventory', h('div.with-action', search, link(t('new-asset'), 'new', {}, 'button primary')), h('details', { open: innerWidth >= 800 }, h('summary', t('filters')), controls.box), charts.panel,
-      h('div', h('div.totals', totals, clear, may('events:read') && link(t('changes'), 'changes')), body, pages)),
+      h('div', h('div.totals', totals, clear, h('span.more', button(t('export'), exportAll, 'plain'), may('events:read') && link(t('changes'), 'changes'))), body, pages)),
     selection.place)
 
   const unfilter = (look) => button(t('clear-filters'), () => {
@@ -65,7 +68,8 @@ export function inventory(main, first, signal) {
       const hadFocus = body.contains(document.activeElement)
       show(body, data.length ? table(data) : isFiltered ? empty(t('nothing-found'), '', unfilter()) : empty(t('no-assets'), t('begin-with'), link(t('new-asset'), 'new', {}, 'button primary'), link(t('bring-list'), 'import', {}, 'button'), link(t('key-for-colleague'), 'organisation', {}, 'button')))
       if (hadFocus) rows(body)[0]?.focus()
-      show(totals, t('assets', { count: meta.total }))
+      found = meta.total
+      show(totals, t('assets', { count: found }))
       await showChips(data.length > 0 && isFiltered)
       listed.throwIfAborted()
       show(pages, pager(meta, (page, text) => link(text, 'assets', { ...params, page }, 'button')))
@@ -78,6 +82,25 @@ export function inventory(main, first, signal) {
     }
     body.ariaBusy = 'false'
     charts.drawSoon()
+  }
+  /** Selects all that the filters find. */
+  async function chooseAll() {
+    for (let page = 1, of = 1; page <= of; page++) {
+      const { data, meta } = await get(`/assets${query({ ...filters(params), page, limit: MOST_LISTED })}`, signal)
+      of = meta.total_pages
+      for (const { id } of data) if (chosen.size < MOST_CHOSEN) chosen.add(id)
+    }
+    for (const box of rowBoxes(body)) box.checked = chosen.has(box.value)
+  }
+  /** Saves what the filters find as CSV. Each part has its own columns. */
+  async function exportAll() {
+    /** @type {string | null} */
+    let path = `/assets/export${query({ ...filters(params), format: 'csv', bom: true })}`
+    for (let n = 1; path; n++) {
+      const { body: text, next } = await send('GET', path, { signal, as: 'text' })
+      saveFile(`assets-${n}.csv`, text, 'text/csv')
+      path = next
+    }
   }
   function showAll() {
     charts.forget()

@@ -65,7 +65,7 @@ export function proposal({ columns, parameters, doubts }, kind, decide, given) {
   const create = choice(t('create-unmatched'), value('create_unmatched') === 'true', { change: ({ target }) => set('create_unmatched', target.checked ? 'true' : 'false') })
   return [
     doubts.length > 0 && h('section.card.doubts', { ariaLabel: t('doubts') }, h('h2', t('doubts')), h('ul', { lang: 'en' }, doubts.map((doubt) => h('li', inCode(doubt))))),
-    card(t('columns'), h('div.list', h('table.columns-read', h('thead', h('tr', [t('column'), t('example'), t('is-field')].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', rows)))),
+    card(t('columns'), h('table.columns-read', h('thead', h('tr', [t('column'), t('is-field')].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', rows))),
     h('section.card.form', { ariaLabel: t('reading') }, h('div.grid', types,
       field(t('dates'), select([['', '–'], ...dates], formats[0] ?? '', { change: ({ target }) => set('date_format', target.value) })),
       field(t('decimal'), select([['', '–'], ['comma', '1.249,00'], ['point', '1,249.00']], value('decimal'), { change: ({ target }) => set('decimal', target.value) })),
@@ -83,5 +83,5 @@ function columnRow({ heading, field: is, example }, n, kind, change) {
   const all = is && !known.includes(is) ? [is, ...known] : known
   const name = (one) => (one === other ? t('own-field', { name: heading }) : columnName(one))
   const chooser = select([['', t('not-imported')], ...all.map((one) => [one, name(one)])], is, { ariaLabel: heading || `#${n + 1}`, change: ({ target }) => change(target.value) })
-  return h('tr', h('td', own(heading)), h('td', own(example ?? '', 'hint')), h('td', chooser))
+  return h('tr', h('td', own(heading), own(example ?? '', 'hint')), h('td', chooser))
 }
