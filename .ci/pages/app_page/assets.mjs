@@ -1,7 +1,7 @@
 // Finds, reads and changes assets.
 import assert from 'node:assert/strict'
 import { scan } from '../hands.mjs'
-import { PHONE, Visit, hold, isPlan, refuse, sees, unique, until } from './visit.mjs'
+import { PHONE, Visit, hold, isPlan, newUser, refuse, sees, unique, until } from './visit.mjs'
 
 const newAsset = (api, more = {}) => api.post('/assets', { name: unique('Falcon'), manufacturer: 'Acme', model: 'F1', ...more })
 
@@ -385,6 +385,29 @@ async function move(scene) {
   await visit.close()
 }
 
+/** The search finds people and places, too, inner levels as well, and the cells of a row lead to them. */
+async function others(scene) {
+  const { api } = scene
+  const word = unique('Zz').replace(/\W/g, '')
+  const person = await newUser(api, `Ada ${word}`)
+  const place = `Site ${word} / 2.01 ${word}x`
+  const asset = await newAsset(api, { location: place, assigned_to: person.id, status: 'in_use' })
+  const visit = await Visit.open(scene)
+  const { page } = visit
+  await page.getByRole('searchbox').fill(word.toLowerCase())
+  const others = page.getByRole('group', { name: 'People and places' })
+  await sees(others.getByRole('link', { name: person.display_name }), 'the search finds no person')
+  await visit.look('search')
+  await others.getByRole('link', { name: `Site ${word} 1` }).click()
+  await sees(page.getByRole('link', { name: asset.name }), 'a place does not lead to its assets')
+  await page.getByRole('link', { name: place }).click()
+  await until(() => decodeURIComponent(page.url().replaceAll('+', ' ')).includes(`location=${place}`), 'the cell of a place does not lead there')
+  await page.getByLabel('Location').fill(`2.01 ${word}`.toLowerCase())
+  await sees(page.getByRole('option', { name: place }), 'an inner level is not suggested')
+  await page.getByRole('link', { name: person.display_name }).first().click()
+  await sees(page.getByRole('heading', { level: 1, name: person.display_name }), 'the cell of a person does not lead there')
+}
+
 async function changes(scene) {
   const visit = await Visit.open(scene, '#/assets')
   const { page } = visit
@@ -544,6 +567,7 @@ export const assets = {
   'decimal commas and points': decimals,
   'choices of a custom field': choices,
   'many assets that move': move,
+  'people and places in a search': others,
   'the changes of a period': changes,
   'a custom field that lists lack': unlisted,
   'refused fields in German': german,

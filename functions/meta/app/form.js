@@ -164,6 +164,26 @@ export const personField = (chosen, person = null, missed = undefined) =>
     },
   })
 
+const MOST_PLACES = 8
+const MOST_LEVELS = 8
+const LEVELS = ' / '
+/** Returns the places, with those that contain them, that have a text, and how many assets are there: the outer ones first. */
+export async function findPlaces(text) {
+  if (!may('assets:read')) return []
+  const { data } = await cached(`/stats${query({ group_by: 'location', depth: MOST_LEVELS })}`)
+  /** @type {Map<string, number>} */
+  const places = new Map()
+  for (const { value, count } of data.groups) {
+    const levels = value?.split(LEVELS) ?? []
+    for (const n of levels.keys()) {
+      const place = levels.slice(0, n + 1).join(LEVELS)
+      places.set(place, (places.get(place) ?? 0) + count)
+    }
+  }
+  const depth = (place) => place.split(LEVELS).length
+  return [...places].filter(([place]) => place.toLowerCase().includes(text.toLowerCase())).sort(([a], [b]) => depth(a) - depth(b))
+}
+
 /** Suggests places. Others are accepted. */
 export const locationField = (value, chosen = (_) => {}, none = t('new-place')) =>
   suggesting({
@@ -172,11 +192,8 @@ export const locationField = (value, chosen = (_) => {}, none = t('new-place')) 
     placeholder: 'Berlin / 3',
     chosen: (item) => item && chosen(item.text),
     find: async (text) => {
-      if (!may('assets:read')) return []
-      const depth = Math.min(8, text.split('/').length)
-      const { data } = await cached(`/stats${query({ group_by: 'location', depth })}`)
-      const places = data.groups.filter(({ value }) => value?.toLowerCase().includes(text.toLowerCase()))
-      return places.slice(0, 8).map(({ value, count }) => ({ text: value, detail: t('assets', { count }) }))
+      const places = await findPlaces(text)
+      return places.slice(0, MOST_PLACES).map(([text, count]) => ({ text, detail: t('assets', { count }) }))
     },
   })
 

@@ -2,19 +2,20 @@
 import { cached, fresh, get, may, send } from './api.js'
 import { codeOpens } from './asset.js'
 import { MOST_CHOSEN, basket, choose, chosen } from './basket.js'
-import { button, every, h, saveFile, show } from './elements.js'
+import { button, every, h, own, saveFile, show } from './elements.js'
 import { chips, controlled, filterControls, filters } from './filters.js'
-import { attempt, empty, pager, searchField } from './form.js'
+import { attempt, empty, findPlaces, pager, searchField } from './form.js'
 import { current, go, link, query, skeleton } from './page.js'
 import { pictures } from './pictures.js'
 import { latest } from './requests.js'
 import { rowBoxes, tableOf } from './rows.js'
 import { endsScan, takeScans } from './suggest.js'
-import { t } from './texts.js'
+import { number, t } from './texts.js'
 
 const LIMIT = 50
 /** Maximum number of assets in a page of the list. */
 const MOST_LISTED = 100
+const MOST_OTHERS = 3
 
 const listPath = (params, expand) =>
   `/assets${query({ ...filters(params), sort: params.sort, page: Number(params.page) || 1, limit: LIMIT, expand })}`
@@ -32,6 +33,7 @@ export function inventory(main, first, signal) {
     changed: () => selection.changed() }
   const search = searching(view)
   const clear = h('div.chips')
+  const others = h('p.others', { ariaLabel: t('also-found'), role: 'group', hidden: true })
   const pages = h('div')
   const charts = pictures(view)
   const controls = filterControls(view)
@@ -41,7 +43,7 @@ export function inventory(main, first, signal) {
   show(main,
     h('h1.unseen', { tabIndex: -1 }, t('nav.assets')),
     h('div.inventory', h('div.with-action', search, link(t('new-asset'), 'new', {}, 'button primary')), h('details', { open: innerWidth >= 800 }, h('summary', t('filters')), controls.box), charts.panel,
-      h('div', h('div.totals', totals, clear, h('span.more', button(t('export'), exportAll, 'plain'), may('events:read') && link(t('changes'), 'changes'))), body, pages)),
+      h('div', others, h('div.totals', totals, clear, h('span.more', link(t('bring-list'), 'import'), button(t('export'), exportAll, 'plain'), may('events:read') && link(t('changes'), 'changes'))), body, pages)),
     selection.place)
 
   const unfilter = (look) => button(t('clear-filters'), () => {
@@ -60,6 +62,7 @@ export function inventory(main, first, signal) {
   async function showList() {
     const listed = newList()
     body.ariaBusy = 'true'
+    showOthers(params, listed).catch(() => {})
     await attempt(body, async () => {
       const { data, meta } = await fresh(listPath(params, may('users:read') ? 'assigned_to' : ''), listed)
       listed.throwIfAborted()
@@ -82,6 +85,15 @@ export function inventory(main, first, signal) {
     }
     body.ariaBusy = 'false'
     charts.drawSoon()
+  }
+  /** Shows the people and places that a search finds, too. */
+  async function showOthers({ q = '' }, listed) {
+    const people = q && may('users:read') ? (await get('/users', listed, { q, limit: MOST_OTHERS })).data : []
+    const places = q ? (await findPlaces(q)).slice(0, MOST_OTHERS) : []
+    if (listed.aborted) return
+    others.hidden = people.length + places.length === 0
+    show(others, people.map((one) => link(own(one.display_name), `person/${one.id}`, {}, 'chip button')),
+      places.map(([location, count]) => link([own(location), ' ', h('span.hint', number(count))], 'assets', { location }, 'chip button')))
   }
   /** Selects all that the filters find. */
   async function chooseAll() {

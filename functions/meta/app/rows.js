@@ -33,8 +33,8 @@ export function tableOf({ set, params: read, body, changed }) {
       h('td.c-name', link(own(asset.name), `asset/${asset.id}`, {}, 'row'), make && own(make, 'hint')),
       h('td.c-status', pill(asset.status)),
       h('td.c-type', own(asset.asset_type_name ?? '')),
-      h('td.c-place', own(asset.location ?? '')),
-      h('td.c-person', asset.assigned_to && own(asset.assigned_user?.display_name ?? t('somebody'))),
+      h('td.c-place', asset.location && link(own(asset.location), 'assets', { location: asset.location })),
+      h('td.c-person', asset.assigned_to && link(own(asset.assigned_user?.display_name ?? t('somebody')), `person/${asset.assigned_to}`)),
       h('td.c-date', asset.warranty_until && date(asset.warranty_until)),
       h('td.c-date', ago(asset.updated_at)))
   }
