@@ -150,7 +150,7 @@ async function offboarding(scene) {
   await visit.press('Show the plan')
   await sees(stopped.getByRole('link', { name: 'Employee Onboarding' }), 'the plan lacks the process that can’t go on')
   await sees(page.getByText(/Device Return.* starts on .2 assets/), 'the plan lacks the start')
-  await sees(page.getByText(/The status is .In service., but must be/), 'the plan lacks what can’t start')
+  await sees(page.getByText(/The status is .In service \(at repair\)., but must be/), 'the plan lacks what can’t start')
   await visit.look('offboarding')
   for (let movement = 0; movement < 2; movement++) {
     const assets = []

@@ -36,7 +36,7 @@ async function germanList(scene) {
   await visit.look('import-check')
   assert.equal((await found(api, { q: mark })).length, 0, 'a look writes something')
   const meaning = page.getByLabel('Wackelkontakt means')
-  await meaning.selectOption({ label: 'In service' })
+  await meaning.selectOption('in_service')
   await until(async () => !(await meaning.count()), 'the meaning is not taken')
   await visit.press('Import these rows without the refused cells')
   await sees(page.getByText('Cells are left out in 1 row'), 'the cell is not left out')

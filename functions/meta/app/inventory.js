@@ -69,7 +69,8 @@ export function inventory(main, first, signal) {
       if (!data.length && meta.total) return set({})
       const isFiltered = Object.values(filters(params)).some(Boolean)
       const hadFocus = body.contains(document.activeElement)
-      show(body, data.length ? table(data) : isFiltered ? empty(t('nothing-found'), '', unfilter()) : empty(t('no-assets'), t('begin-with'), link(t('new-asset'), 'new', {}, 'button primary'), link(t('bring-list'), 'import', {}, 'button'), link(t('key-for-colleague'), 'organisation', {}, 'button')))
+      show(body, data.length ? table(data) : isFiltered ? empty(t('nothing-found'), '', unfilter()) : empty(t('no-assets'), t('begin-with'), h('div.actions',
+        link(t('new-asset'), 'new', {}, 'button primary'), link(t('bring-list'), 'import', {}, 'button'), link(t('key-for-colleague'), 'organisation', {}, 'button'))))
       if (hadFocus) rows(body)[0]?.focus()
       found = meta.total
       show(totals, t('assets', { count: found }))

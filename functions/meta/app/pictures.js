@@ -32,9 +32,13 @@ export function pictures({ signal, params: read, isListing, total }) {
     await attempt(place, async () => {
       const [{ data: { assets } }, { data: places }] = await Promise.all([
         get('/stats', drawn, asked), get('/stats', drawn, { ...asked, group_by: 'location', depth })])
-      const months = h('div.months', skeleton(3))
-      show(place, byStatus(assets, filtered), byPlace(places, depth, filtered), card(t('warranties'), months))
-      show(months, await byMonth(assets.warranty.ended, asked, drawn, params, filtered))
+      // Charts of nothing say nothing.
+      if (!assets.total) return show(place)
+      const months = card(t('warranties'), h('div.months', skeleton(3)))
+      show(place, byStatus(assets, filtered), byPlace(places, depth, filtered), months)
+      const strip = await byMonth(assets.warranty.ended, asked, drawn, params, filtered)
+      if (strip) show(/** @type {Element} */ (months.lastElementChild), strip)
+      else months.remove()
     }, () => {
       pictured = ''
       draw()
@@ -54,9 +58,10 @@ function byStatus({ by_status: counts, value_by_status: values, assigned, total 
     return arc
   })
   const row = (name) => line(counts[name] ?? 0, h('i', { className: `dot s-${name}`, ariaHidden: 'true' }), filtered(status(name), { status: name }))
-  const ring = svg('svg', { class: 'ring', viewBox: '0 0 100 100', 'aria-hidden': 'true' }, circle(), arcs)
+  const ring = svg('svg', { class: 'ring', viewBox: '0 0 100 100', 'aria-hidden': 'true' }, circle(), arcs,
+    svg('text', { x: 50, y: 57, 'text-anchor': 'middle' }, number(total)))
   const sum = Object.values(values).reduce((sum, value) => sum + Number(value), 0)
-  return card(t('by-status'), h('div.shares', ring, table(t('by-status'), h('tbody', STATUSES.map(row)))),
+  return card(t('by-status'), h('div.shares', ring, table(t('by-status'), h('tbody', STATUSES.filter((name) => counts[name]).map(row)))),
     hint(t('value', { sum: amount(sum) }), ' · ', t('assigned', { count: assigned })))
 }
 
@@ -88,11 +93,13 @@ async function countMonths(asked, drawn) {
 async function byMonth(ended, asked, drawn, params, filtered) {
   const { months, today } = await countMonths(asked, drawn)
   const most = Math.max(1, ...months.map(({ count }) => count))
-  const head = ({ from, before }) => {
+  if (!ended && months.every(({ count }) => !count)) return null
+  const head = ({ from, before }, n) => {
     const name = filtered(date(from, { month: 'narrow' }), { from, before, sort: 'warranty_until' })
     name.ariaLabel = name.title = date(from, { month: 'long', year: 'numeric' })
     name.ariaCurrent = params.from === from ? 'true' : null
-    return h('th', { scope: 'col' }, name)
+    const startsYear = n === 0 || from.slice(5, 7) === '01'
+    return h('th', { scope: 'col' }, name, startsYear && h('span.year', date(from, { year: 'numeric' })))
   }
   const strip = table(t('warranties'), h('thead', h('tr', months.map(head))),
     h('tbody', h('tr', months.map(({ count }) => h('td', h('span', number(count)), bar(100, (100 * count) / most))))))
