@@ -3,7 +3,7 @@ import { Problem, daysAfter, endOf, get, instanceName, isAboutInactiveUser, know
 import { changeForm } from './change.js'
 import { button, h, hint, own, show } from './elements.js'
 import { attempt, dayField, empty, field, problemBox } from './form.js'
-import { card, colon, facts, go, heading, link, say, skeleton, status } from './page.js'
+import { builtIn, card, colon, facts, go, heading, link, say, skeleton, status } from './page.js'
 import { latest } from './requests.js'
 import { has, named, sentence, t } from './texts.js'
 import { ago, amount, date, editable } from './values.js'
@@ -179,12 +179,12 @@ export async function asset(main, params, signal, [, id]) {
     const startable = all.filter(({ can_start }) => can_start)
     const others = all.filter(({ can_start }) => !can_start)
     show(place,
-      instance && h('p', link(own(instance.process_name), instance.movement_id ? `run/movements/${instance.movement_id}` : `run/instances/${instance.id}`),
-        h('span.hint', ` ${t('step-of', { step: instance.current_step + 1, of: instance.steps.length })}${colon()}`, own(instance.steps[instance.current_step]?.label ?? ''))),
+      instance && h('p', link(own(builtIn(instance.process_name)), instance.movement_id ? `run/movements/${instance.movement_id}` : `run/instances/${instance.id}`),
+        h('span.hint', ` ${t('step-of', { step: instance.current_step + 1, of: instance.steps.length })}${colon()}`, own(builtIn(instance.steps[instance.current_step]?.label)))),
       startable.length > 0 && h('ul.plain-list', startable.map((one) =>
-        h('li', runs(own(one.name), 'start', one.slug), h('span.hint', ` → ${status(one.target_status)}`)))),
+        h('li', runs(own(builtIn(one.name)), 'start', one.slug), h('span.hint', ` → ${status(one.target_status)}`)))),
       others.length > 0 && h('details', h('summary', t('cant-start')), h('ul.plain-list', others.map((one) =>
-        h('li', own(one.name), hint(reason(one.code, { ...one, status_of_asset: data.status })))))))
+        h('li', own(builtIn(one.name)), hint(reason(one.code, { ...one, status_of_asset: data.status })))))))
   }
 
   async function showHistory(page) {
@@ -239,7 +239,7 @@ async function entry(event) {
   const { running_instance_id: running, ...others } = changes ?? {}
   const lines = await changeLines(others)
   const instance = running?.new ?? running?.old
-  const process = instance && link(own((await instanceName(instance)) ?? t('a-process')), `run/instances/${instance}`)
+  const process = instance && link(own(builtIn((await instanceName(instance)) ?? t('a-process'))), `run/instances/${instance}`)
   const kind = type.split('.')[1]
   const by = { who: [h('b', own(actor.user_name ?? actor.key_name)), actor.link_id && ` ${t('by-link')}`], when: h('span.hint', ago(at)) }
   const what = !has(`history.${kind}`) || (kind === 'updated' && process) ? null : sentence(`history.${kind}`, by)

@@ -91,3 +91,6 @@ export const status = (name) => named(`status.${name}`, name)
 
 /** A colon between a name and its value: French has a space before it. */
 export const colon = () => `${t('colon')} `
+
+/** Returns the name of a process that the service brings along, or a label of its steps, in the reader's language. Others stay. */
+export const builtIn = (text = '') => named(`built-in.${text}`, text)

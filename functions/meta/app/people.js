@@ -4,7 +4,7 @@ import { MOST, assetLink, assetList, reason } from './asset.js'
 import { button, h, hint, own, show } from './elements.js'
 import { choice, select } from './fields.js'
 import { attempt, dayField, empty, field, pager, planBox, searchField } from './form.js'
-import { card, closed, colon, facts, go, heading, link, skeleton } from './page.js'
+import { builtIn, card, closed, colon, facts, go, heading, link, skeleton } from './page.js'
 import { changePerson } from './personForm.js'
 import { latest } from './requests.js'
 import { sentence, t } from './texts.js'
@@ -85,7 +85,7 @@ export async function person(main, params, signal, [, id]) {
   async function showOffboarding() {
     const { data } = may('processes:read') ? await get('/processes', signal).catch(() => ({ data: [] })) : { data: [] }
     const processes = data.filter(({ trigger_status }) => trigger_status === 'in_use')
-    const process = select(processes.map(({ id, name }) => [id, name]), processes.find(({ slug }) => slug === 'device-return')?.id)
+    const process = select(processes.map(({ id, name }) => [id, builtIn(name)]), processes.find(({ slug }) => slug === 'device-return')?.id)
     const off = choice(t('deactivate'), user.is_active)
     const outcome = h('div')
     const once = intent()
@@ -140,7 +140,7 @@ async function runningProcesses(assets, signal) {
   const all = await Promise.all(assets.slice(0, MAX_NAMED).map(running))
   const one = new Map(all.flat().map((instance) => [instance.movement_id ? `run/movements/${instance.movement_id}` : `run/instances/${instance.id}`, instance]))
   const line = ([path, { process_name: name, steps, current_step: step, started_at: since }]) =>
-    h('li', link(own(name), path), h('span.hint', ` ${t('step-of', { step: step + 1, of: steps.length })}${colon()}`, own(steps[step]?.label ?? ''), ' · ', ago(since)))
+    h('li', link(own(builtIn(name)), path), h('span.hint', ` ${t('step-of', { step: step + 1, of: steps.length })}${colon()}`, own(builtIn(steps[step]?.label)), ' · ', ago(since)))
   return one.size > 0 && card(t('run.in_progress'), h('ul.plain-list', [...one].map(line)))
 }
 
@@ -157,7 +157,7 @@ async function stoppedBy({ is_active: isActive }, { picked_in: picked }) {
 /** Shows the preview or the result of an offboarding. */
 function told({ process, movements, instances, in_progress_count: running, not_started: others }, asked, title, stopped) {
   const started = (path, assets) => {
-    const text = t('started-on', { assets: t('assets', { count: assets.length }), process: process.name })
+    const text = t('started-on', { assets: t('assets', { count: assets.length }), process: builtIn(process.name) })
     return h('li', path.endsWith('null') ? text : link(text, path), h('ul', assets.map((one) => h('li', assetLink(one)))))
   }
   return planBox(title, [

@@ -6,7 +6,7 @@ import { button, h, hint, own, receiptFile, saveFile, show } from './elements.js
 import { choice, input, select } from './fields.js'
 import { attempt, blocking, check, clearProblems, discardOnEdit, empty, fault, field, form, personField, planBox, samePeople, showProblems, submit } from './form.js'
 import { chosen } from './basket.js'
-import { card, colon, facts, go, heading, href, link, say, skeleton, status } from './page.js'
+import { builtIn, card, colon, facts, go, heading, href, link, say, skeleton, status } from './page.js'
 import { code } from './qr.js'
 import { withSigned } from './receipts.js'
 import { uuid } from './requests.js'
@@ -118,7 +118,7 @@ export async function begin(main, params, signal, [kind]) {
       return data.map((asset) => ({ ...asset, text: asset.asset_tag, detail: `${asset.name} · ${status(asset.status)}` }))
     },
   })
-  const process = select(fitting.map(({ slug, name }) => [slug, name]), definition.slug, { change: () => {
+  const process = select(fitting.map(({ slug, name }) => [slug, builtIn(name)]), definition.slug, { change: () => {
     definition = fitting.find(({ slug }) => slug === process.value)
     showSteps()
     edit()
@@ -185,7 +185,7 @@ export async function begin(main, params, signal, [kind]) {
       assets.map((asset) => h('li', assetLink(asset), colon(), `${status(asset.status)} → ${status(definition.target_status)}`)),
       picked && h('li', t('plan-person', { name: picked })),
       fields.filter(({ type, value }) => type === 'checklist' && !value().length)
-        .map(({ label }) => h(signs(definition) ? 'li' : 'li.wrong', t(signs(definition) ? 'plan-left' : 'plan-unticked', { name: label }))),
+        .map(({ label }) => h(signs(definition) ? 'li' : 'li.wrong', t(signs(definition) ? 'plan-left' : 'plan-unticked', { name: builtIn(label) }))),
       h('li', t(signs(definition) ? 'plan-sign' : 'plan-no-sign'))]))
     show(next, button(t('go-on'), () => act(asked).catch(refused), 'primary'), keepEditing())
     next.querySelector('button').focus()
@@ -224,7 +224,7 @@ export async function begin(main, params, signal, [kind]) {
   /** Offers to prepare assets. What can't be prepared is left out then. */
   function preparation({ step, ids }, leaveOut) {
     const fields = step.steps.filter(({ type }) => type !== 'complete').map((one) => stepField(one, null))
-    const title = t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) })
+    const title = t('first-do', { process: builtIn(step.name), count: ids.length, status: status(step.target_status) })
     const wrong = h('div')
     // Edits to these fields keep the plan.
     const plan = h('div.plan', { input: (event) => event.stopPropagation() }, h('h3', title), fields.map(({ element }) => element), wrong)
@@ -310,7 +310,7 @@ async function atOnce(all, stepwise) {
 /** Creates the field for a step. `value` returns null if the field is empty. */
 function stepField(step, person) {
   const { type, key, label, items, options, required } = step
-  const name = [own(label), required && ` (${t('required')})`]
+  const name = [own(builtIn(label)), required && ` (${t('required')})`]
   const pointer = `/step_data/${key}`
   const made = (element, value, text = () => '') => ({ key, label, type, value, text, element })
   const of = (control, value = (typed) => typed || null) => made(field(name, control, pointer), () => value(control.value.trim()), () => control.value)
@@ -326,7 +326,7 @@ function stepField(step, person) {
       return made(group, () => boxes.filter(({ box }) => box.checked).map(({ item }) => item))
     }
     case 'confirmation': {
-      const { box, element } = choice(own(label))
+      const { box, element } = choice(own(builtIn(label)))
       box.dataset.pointer = pointer
       return made(h('div.field', element), () => box.checked || null)
     }
@@ -372,7 +372,7 @@ export async function run(main, _, signal, [, ...parts]) {
   async function showAll() {
     const { status: state } = data
     const { steps, current_step: step } = lead()
-    show(top, h('div', heading(own(data.process_name)), h('p.meta', data.number && h('span.tag', data.number),
+    show(top, h('div', heading(own(builtIn(data.process_name))), h('p.meta', data.number && h('span.tag', data.number),
       h('span', { className: `run-${state}` }, t(`run.${state}`)), h('span.hint', t('started-by', { name: data.started_by_name }), ' ', ago(data.started_at)))))
     const { data: signatures } = await get(`${at}/links`, signal, { limit: 100 })
     const used = signatures.find(({ status }) => status === 'used')
@@ -399,7 +399,7 @@ export async function run(main, _, signal, [, ...parts]) {
       const isDone = n < one.current_step || one.status === 'completed'
       const mark = isDone ? '✓' : n === one.current_step && one.status === 'in_progress' ? '▸' : '·'
       return h('li', { className: isDone ? '' : 'hint' }, h('span.mark', { ariaHidden: 'true' }, mark),
-        h('span', own(step.label), h('span.unseen', ` (${t(isDone ? 'done' : 'step-open')})`), isDone && hint(await words(step))))
+        h('span', own(builtIn(step.label)), h('span.unseen', ` (${t(isDone ? 'done' : 'step-open')})`), isDone && hint(await words(step))))
     })))
   }
 
@@ -480,7 +480,7 @@ export async function run(main, _, signal, [, ...parts]) {
       } catch (error) {
         showProblems(element, place, error)
       }
-    }, h('h2', t('left-to-do')), fields.map(({ element }) => element), place, h('div.actions', submit(last.type === 'complete' ? own(last.label) : t('go-on'))))
+    }, h('h2', t('left-to-do')), fields.map(({ element }) => element), place, h('div.actions', submit(last.type === 'complete' ? own(builtIn(last.label)) : t('go-on'))))
     return element
   }
 
@@ -506,5 +506,5 @@ export async function run(main, _, signal, [, ...parts]) {
   }
 
   await showAll()
-  return { title: data.process_name }
+  return { title: builtIn(data.process_name) }
 }

@@ -4,7 +4,7 @@ import { assetLink } from './asset.js'
 import { h, hint, own, show } from './elements.js'
 import { input } from './fields.js'
 import { field, problemBox } from './form.js'
-import { card, facts, heading } from './page.js'
+import { builtIn, card, facts, heading } from './page.js'
 import { isSignedBy, signedIn } from './receipts.js'
 import { t } from './texts.js'
 import { moment } from './values.js'
@@ -42,6 +42,6 @@ function contents(receipt) {
   const by = ({ submitted_by: by }) => by?.user_name ?? by?.key_name ?? ''
   return [
     card(t('assets-of'), h('ul.plain-list', assets.map((asset) => h('li', assetLink(asset))))),
-    card(own(receipt.process.name), facts([[t('run.completed'), moment(receipt.completed_at)],
+    card(own(builtIn(receipt.process.name)), facts([[t('run.completed'), moment(receipt.completed_at)],
       ...receipt.steps.map((step) => [own(step.step.label), [own(by(step)), ' ', moment(step.submitted_at)]])]))]
 }
