@@ -209,10 +209,15 @@ async function smallerKeys(scene) {
   await page.getByRole('option', { name: admin.display_name }).click()
   await visit.press('Make the key')
   await sees(page.locator('.problem').getByText(/isn’t allowed/), 'a refusal has no words')
+  // A repeated response has no secret.
+  await page.route('**/v1/keys', (route) => route.fulfill({ status: 201, json: { data: { id: '1', name: 'Lost' } } }))
+  await visit.press('Make the key')
+  await sees(page.getByText(/connection was lost before it could be shown/), 'the page shows a key that it does not have')
+  assert.equal(await page.getByText(/undefined/).count(), 0)
 }
 
 const settings = ({ api, ...scene }) => {
-  const before = { name: null, time_zone: null, locale: null, asset_tag_template: null, label_url_template: null }
+  const before = { name: null, time_zone: null, locale: null, asset_tag_template: null, label_url_template: null, status_transitions: null }
   return api.get('/settings').then((now) => api.withSettings(Object.fromEntries(Object.keys(before).map((name) => [name, now[name]])), async () => {
     const { visit, page } = await at({ api, ...scene }, '#/organisation/settings', { failures: ['status of 422'] })
     await visit.label('Name of the organization').fill('Acme GmbH')
@@ -229,6 +234,19 @@ const settings = ({ api, ...scene }) => {
     const { name, time_zone, locale, asset_tag_template } = await api.get('/settings')
     assert.deepEqual([name, time_zone, locale, asset_tag_template], ['Acme GmbH', 'Europe/Berlin', 'de-DE', '{PREFIX}-{YYYY}-NNNN'])
     await visit.look('settings')
+    await visit.label('Any status may follow any other').uncheck()
+    const scrapped = page.getByRole('group', { name: /From .*Scrapped/ })
+    for (const box of await scrapped.getByRole('checkbox').all()) await box.uncheck()
+    await page.getByRole('group', { name: /From .*Returned/ }).getByLabel('In use').uncheck()
+    await visit.look('transitions')
+    await visit.press('Save')
+    await until(async () => (await api.get('/settings')).status_transitions, 'the permitted changes of status are not saved')
+    const { status_transitions: transitions } = await api.get('/settings')
+    assert.deepEqual(transitions, { scrapped: [], returned: ['in_stock', 'preparing', 'in_service', 'scrapped'] })
+    await until(() => visit.label('Any status may follow any other').isChecked().then((is) => !is), 'the form does not show what is saved')
+    await visit.label('Any status may follow any other').check()
+    await visit.press('Save')
+    await until(async () => (await api.get('/settings')).status_transitions === null, 'not every change of status is permitted again')
     await page.setViewportSize(PHONE.viewport)
     await visit.look('settings-phone')
     await visit.close()

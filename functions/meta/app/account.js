@@ -18,7 +18,8 @@ export function account(main, signal, { closed, speakIn }) {
   const leave = button(t('sign-out'), () => {
     sessionStorage.clear()
     session.key = null
-    location.hash = ''
+    // A change of the fragment would show another view first, without a key.
+    history.replaceState(null, '', location.pathname)
     location.reload()
   })
   show(main, heading(t('account')),

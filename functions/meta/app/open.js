@@ -43,11 +43,11 @@ async function personOf({ steps, step_data: data, asset_id: asset }, signal) {
   return name && link(own(name), `person/${id}`)
 }
 
-/** Tells who can sign with a link, if one is still valid. */
+/** Tells who can sign with a link, or returns null if none is valid any more. */
 async function linkOf(path, signal) {
   const { data } = await get(`/${path.replace('run/', '').replace('instances', 'processes/instances')}/links`, signal, { limit: 10 })
   const live = data.find(({ status }) => status === 'open')
-  return live ? t('live-link', { name: live.signer.name, time: moment(live.expires_at) }) : t('no-live-link')
+  return live ? t('live-link', { name: live.signer.name, time: moment(live.expires_at) }) : null
 }
 
 /** Creates a line. The person and the link are added as soon as they are known. */
@@ -56,7 +56,7 @@ function line({ path, all, step }, signal) {
   const who = h('span')
   const signs = first.steps.slice(first.current_step).some(({ type }) => type === 'signature')
   const linked = h('p.hint')
-  if (signs) linkOf(path, signal).then((text) => show(linked, text), () => {})
+  if (signs) linkOf(path, signal).then((text) => show(linked, text ?? (step?.type === 'signature' && t('no-live-link'))), () => {})
   personOf(first, signal).then((person) => person && show(who, ' · ', person), () => {})
   return h('li', h('div', link(own(first.process_name), path), who, ' · ', ago(first.started_at)),
     h('p.hint', t('step-of', { step: first.current_step + 1, of: first.steps.length }), colon(), own(step?.label ?? '')), signs && linked,

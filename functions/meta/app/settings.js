@@ -6,6 +6,7 @@ import { card, facts, heading } from './page.js'
 import { controlPart, goAnew, recordForm, textPart } from './record.js'
 import { suggesting } from './suggest.js'
 import { number, t } from './texts.js'
+import { transitionsEditor } from './transitions.js'
 
 /** Locales to choose from. The current one is added, since the service knows many more. */
 const LOCALES = ('bg-BG cs-CZ da-DK de-AT de-CH de-DE el-GR en en-AU en-CA en-GB en-IE en-US es-AR es-ES es-MX et-EE fi-FI fr-BE fr-CA fr-CH fr-FR'
@@ -52,6 +53,7 @@ export async function settings(main, _, signal) {
     parts: [
       textPart('name', t('setting.name'), data.name, { required: true, maxLength: 255 }), controlPart('time_zone', t('setting.time_zone'), zone, () => zone.value.trim()),
       controlPart('locale', t('setting.locale'), locale), templatePart, textPart('asset_tag_prefix', t('setting.asset_tag_prefix'), data.asset_tag_prefix, { required: true, maxLength: 16 }), address,
+      transitionsEditor(data.status_transitions),
     ],
   })
   function saved({ name, time_zone, locale }) {

@@ -55,7 +55,8 @@ export function fieldsEditor(schema) {
     rows.splice(from, 1)
     rows.splice(from + by, 0, row)
     changed()
-    pressed.focus()
+    if (pressed.disabled) row.name.focus()
+    else pressed.focus()
   }
   function remove(row) {
     const at = rows.indexOf(row)
