@@ -163,9 +163,9 @@ async function colleague(scene) {
   assert.ok(!(await page.evaluate(() => JSON.stringify([{ ...sessionStorage }, history.state, location.href]))).includes(key), 'the page keeps the key')
   await page.evaluate(() => (document.querySelector('code.secret').textContent = 'apl_…'))
   await visit.look('key-made')
-  await visit.go('#/open')
-  await visit.go('#/organisation/keys')
-  await sees(main.getByText(user.display_name), 'the new key is not listed')
+  await made.getByRole('button', { name: 'Close' }).click()
+  assert.equal(await made.count(), 0, 'the key stays on the screen')
+  await sees(main.locator('.line', { hasText: user.display_name }), 'the new key is not listed')
   assert.ok(!(await page.content()).includes(key), 'the key is shown twice')
 
   const theirs = await Visit.open(scene, '#/assets', { key, failures: ['status of 401'] })

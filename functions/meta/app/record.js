@@ -1,4 +1,4 @@
-// Forms that make or change a thing of the organisation, lists of such things, and buttons that ask on the page before they act.
+// Forms that make or change something of the organization, lists of such things, and buttons that ask on the page before they act.
 import { Problem, get, intent, send } from './api.js'
 import { button, every, h, hint, own, part, show } from './elements.js'
 import { input } from './fields.js'
@@ -105,14 +105,13 @@ export function recordForm({ title, path, parts, record, saved, cancelled, text 
  */
 export function asking(text, question, act, tried = async () => {}) {
   const box = h('div.asking')
-  const rest = (text, isFocused = true) => {
-    const first = button(text, ask, 'plain')
-    show(box, first)
-    if (isFocused) first.focus()
+  const rest = () => {
+    show(box, button(text, ask, 'plain'))
+    return box.querySelector('button')
   }
   const refused = (error) => {
     if (!(error instanceof Problem)) throw error
-    rest(text)
+    rest()?.focus()
     box.append(h('p.wrong', { role: 'alert' }, error.code === 'IN_USE' && error.body.count ? t('used-by', { count: error.body.count }) : error.text))
   }
   const ask = async () => {
@@ -122,10 +121,10 @@ export function asking(text, question, act, tried = async () => {}) {
       return refused(error)
     }
     const yes = button(text, () => act().catch(refused))
-    show(box, h('p', { role: 'status' }, question), h('div.actions', yes, button(t('cancel'), async () => rest(text), 'plain')))
+    show(box, h('p', { role: 'status' }, question), h('div.actions', yes, button(t('cancel'), () => rest()?.focus(), 'plain')))
     yes.focus()
   }
-  rest(text, false)
+  rest()
   return box
 }
 
@@ -172,9 +171,15 @@ export const copying = (label, text, look) =>
     say(t('copied'))
   }, look)
 
-/** Shows a secret that the service tells only once. It is kept nowhere else. @param {any[]} children */
-export const once = (title, secret, ...children) =>
-  h('section.plan.once', { ariaLabel: title, tabIndex: -1 }, h('h2', title), secret ? children : h('p', t('secret-lost')))
+/** Shows a secret that the service tells only once, until it is closed. It is kept nowhere else. @param {any[]} children */
+export function once(title, secret, ...children) {
+  const close = button(t('close'), () => {
+    box.remove()
+    part('main').querySelector('h1').focus()
+  }, 'plain')
+  const box = h('section.plan.once', { ariaLabel: title, tabIndex: -1 }, h('h2', title), secret ? children : h('p', t('secret-lost')), close)
+  return box
+}
 
 /** Goes to a view, even if it is the one that is shown. */
 export const goAnew = (path) => (location.hash === href(path) ? dispatchEvent(new Event('hashchange')) : go(path))
