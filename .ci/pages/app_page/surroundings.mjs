@@ -159,6 +159,10 @@ const names = ({ api, ...scene }) =>
     const { id, name } = await api.post('/assets', { name: `Asset ${SCRIPT}`, status: 'in_use', assigned_to: user.id, ...fields })
     const steps = [{ type: 'text', key: 'text', label: `Label ${IMAGE}` }, { type: 'complete', key: 'complete', label: SCRIPT }]
     await api.post('/processes', { name: `Process ${IMAGE}`, trigger_status: 'in_use', target_status: 'in_stock', steps })
+    const maker = await api.post('/catalog/manufacturers', { name: unique(`Maker ${IMAGE}`) })
+    const schema = { properties: { [IMAGE]: { enum: [SCRIPT] } } }
+    const code = `H${Math.random().toString(36).slice(2, 8).toUpperCase()}`
+    const type = await api.post('/catalog/asset-types', { name: `Type ${IMAGE}`, code, kind: 'physical', custom_fields_schema: schema })
     const visit = await Visit.open({ api, ...scene }, `#/asset/${id}`)
     for (const [fragment, text] of [
       [`#/asset/${id}`, name],
@@ -169,6 +173,8 @@ const names = ({ api, ...scene }) =>
       [`#/take-back?assets=${id}`, name],
       [`#/${encodeURIComponent(IMAGE)}`, 'Not found.'],
       ['#/key', `Org ${IMAGE}`],
+      ['#/organisation/manufacturers', maker.name],
+      [`#/organisation/types/${type.id}`, type.name],
     ]) {
       await visit.go(fragment)
       await sees(visit.page.getByText(text), `${fragment} lacks ${text}`)
