@@ -8,7 +8,7 @@ mod comments;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -22,6 +22,8 @@ const DOCUMENT: &str = "../../docs/openapi.json";
 /// Folders with the files of the inventory page, and with the modules that all pages share.
 const APP: [&str; 2] = ["app", "../../shared/page"];
 const APP_PAGE: &str = "index.html";
+/// The page's first script.
+const START: &str = "start.js";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
@@ -71,12 +73,14 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
     // Short, since the page repeats it for each file.
     let version: String = version(all.as_bytes()).chars().take(8).collect();
     let (mut list, mut preloads) = (String::from("&["), String::new());
+    let mut first = BTreeSet::new();
+    add_imports(&files, START, &mut first);
     for (name, content) in &files {
         let packed = folder.join(format!("app-{name}.gz"));
         fs::write(&packed, compressed(content.as_bytes())?)?;
         write!(list, "({name:?}, include_bytes!({packed:?})),")?;
-        // The page itself loads start.js.
-        if name.ends_with(".js") && name != "start.js" {
+        // The page itself loads the first script.
+        if first.contains(name.as_str()) && name != START {
             writeln!(preloads, "<link rel=\"modulepreload\" href=\"/v1/app/{version}/{name}\">")?;
         }
     }
@@ -86,6 +90,19 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-env=APP_PAGE_VERSION={}", self::version(page.as_bytes()));
     fs::write(folder.join("app.html"), page)?;
     Ok(())
+}
+
+/// Adds a script and those that it imports, also indirectly. Scripts that it loads later, with `import()`, are not among them. An
+/// import is a line of its own.
+fn add_imports<'a>(files: &'a BTreeMap<String, String>, name: &str, found: &mut BTreeSet<&'a str>) {
+    let Some((name, script)) = files.get_key_value(name) else { return };
+    if !found.insert(name.as_str()) {
+        return;
+    }
+    let imports = script.lines().filter(|line| line.starts_with("import"));
+    for imported in imports.filter_map(|line| line.split_once("'./")?.1.split('\'').next()) {
+        add_imports(files, imported, found);
+    }
 }
 
 /// Whitespace in a style sheet, and its replacement. None of it occurs in the style sheet's strings.

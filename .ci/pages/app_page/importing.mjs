@@ -87,7 +87,7 @@ async function interrupted(scene) {
   await page.reload()
   await sees(page.getByText(/things.csv.*1.* of .*4/), 'the import is forgotten')
   await page.unroute(/\/assets\/import$/)
-  await visit.press('Continue')
+  await visit.press('Resume')
   await isDone(visit)
   const { total } = (await (await api.send('GET', `/assets?q=${mark}&limit=1`)).json()).meta
   assert.equal(total, 650, 'a row is imported twice or not at all')

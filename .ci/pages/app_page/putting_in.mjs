@@ -65,7 +65,7 @@ async function copy(scene) {
   await sees(page.getByRole('heading', { name: `Delete` }), 'nobody asks')
   await visit.look('delete-asset')
   await visit.press('Delete')
-  await sees(page.getByText('was deleted'), 'it is not deleted')
+  await sees(page.getByText('is deleted'), 'it is not deleted')
   assert.equal((await fetch(`${api.base}/assets/${made.id}`, { headers: { authorization: `Bearer ${api.key}` } })).status, 404)
 }
 

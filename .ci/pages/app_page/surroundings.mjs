@@ -25,7 +25,7 @@ async function looker(scene) {
   await visit.look('scopes')
   await visit.go('#/key')
   await sees(page.locator('a[href="/v1/docs"]'), 'nothing leads to the API')
-  await visit.press('Forget the key')
+  await visit.press('Sign out')
   await sees(page.getByLabel('API key'), 'the key is kept')
   assert.equal(await page.evaluate(() => sessionStorage.length), 0)
 }
@@ -42,7 +42,7 @@ async function fewScopes(scene) {
   const made = await api.post('/assets', { name: 'Tablet', status: 'in_use' })
 
   const lender = await open(['assets:read', 'processes:read', 'processes:write'], `#/asset/${made.id}`)
-  assert.deepEqual(await lender.tabs(), ['Inventory', 'Take back'])
+  assert.deepEqual(await lender.tabs(), ['Inventory', 'Take back', 'Open'])
   await sees(lender.page.getByRole('link', { name: 'Take back' }).last(), 'an asset can’t be taken back')
   assert.equal(await lender.page.getByRole('link', { name: 'Hand over' }).count(), 0, 'the page offers a handover to nobody')
   await lender.visit.go('#/hand-over')
@@ -117,7 +117,8 @@ async function busy(scene) {
 /** Opens every view in every language on each device, and checks for missing or overflowing texts. */
 async function languages(scene) {
   const first = async (path) => (await scene.api.get(`${path}limit=1`))[0]?.id
-  const views = ['#/assets', '#/people', '#/hand-over', '#/take-back', '#/stock', '#/changes', '#/key']
+  const views = ['#/assets', '#/people', '#/hand-over', '#/take-back', '#/stock', '#/changes', '#/key', '#/open']
+  views.push(...['types', 'types/new', 'manufacturers', 'keys', 'settings', 'webhooks'].map((name) => `#/organisation/${name}`))
   views.push(`#/asset/${await first('/assets?status=in_use&')}`, `#/person/${await first('/users?')}`)
   views.push(`#/run/instances/${await first('/processes/instances?')}`)
   const lines = readFileSync(new URL('texts.txt', APP), 'utf8').split('\n').map((line) => line.split('|'))
@@ -139,7 +140,7 @@ async function languages(scene) {
       const words = (await page.locator('body').innerText()).split(/\s+/)
       const keys = Object.keys(texts).filter((key) => /[.-]/.test(key) && words.includes(key))
       assert.deepEqual(keys, [], `${locale} ${view}`)
-      await visit.look(`${locale}-${view.split('/')[1]}`, page, [scheme])
+      await visit.look(`${locale}-${view.split('/').slice(1).join('-').slice(0, 30)}`, page, [scheme])
     }
     await visit.close()
   }
@@ -158,6 +159,10 @@ const names = ({ api, ...scene }) =>
     const { id, name } = await api.post('/assets', { name: `Asset ${SCRIPT}`, status: 'in_use', assigned_to: user.id, ...fields })
     const steps = [{ type: 'text', key: 'text', label: `Label ${IMAGE}` }, { type: 'complete', key: 'complete', label: SCRIPT }]
     await api.post('/processes', { name: `Process ${IMAGE}`, trigger_status: 'in_use', target_status: 'in_stock', steps })
+    const maker = await api.post('/catalog/manufacturers', { name: unique(`Maker ${IMAGE}`) })
+    const schema = { properties: { [IMAGE]: { enum: [SCRIPT] } } }
+    const code = `H${Math.random().toString(36).slice(2, 8).toUpperCase()}`
+    const type = await api.post('/catalog/asset-types', { name: `Type ${IMAGE}`, code, kind: 'physical', custom_fields_schema: schema })
     const visit = await Visit.open({ api, ...scene }, `#/asset/${id}`)
     for (const [fragment, text] of [
       [`#/asset/${id}`, name],
@@ -168,6 +173,8 @@ const names = ({ api, ...scene }) =>
       [`#/take-back?assets=${id}`, name],
       [`#/${encodeURIComponent(IMAGE)}`, 'Not found.'],
       ['#/key', `Org ${IMAGE}`],
+      ['#/organisation/manufacturers', maker.name],
+      [`#/organisation/types/${type.id}`, type.name],
     ]) {
       await visit.go(fragment)
       await sees(visit.page.getByText(text), `${fragment} lacks ${text}`)

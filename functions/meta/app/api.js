@@ -155,6 +155,11 @@ export function cached(path) {
   return kept.get(path)
 }
 
+/** Forgets the cached responses of paths that begin so, since they have changed. @param {string} start */
+export function outdate(start) {
+  for (const path of kept.keys()) if (path.startsWith(start)) kept.delete(path)
+}
+
 /** Takes the cached response, or requests a new one. @param {string} path @param {AbortSignal} signal */
 export async function fresh(path, signal) {
   const reply = kept.get(path) ?? get(path, signal)

@@ -73,7 +73,7 @@ export async function changeForm(asset, etag, signal, saved, cancelled) {
   async function remove() {
     await send('DELETE', `/assets/${asset.id}`, { headers: { 'if-match': etag } })
     delete element.dataset.edited
-    sayNext(t('deleted', { tag: asset.asset_tag }))
+    sayNext(t('deleted', { name: asset.asset_tag }))
     go('assets')
   }
   const element = form(() => preview().catch(refused), h('h2', t('change')),

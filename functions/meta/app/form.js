@@ -67,11 +67,11 @@ export function faultText({ code, limit: count, detail }) {
 }
 
 /** Shows a field error next to its field. */
-export function mark(control, fault) {
+export function mark(control, fault, text = faultText(fault)) {
   const id = newId()
   control.setAttribute('aria-invalid', 'true')
   control.setAttribute('aria-describedby', id)
-  control.closest('.field').append(h('div.wrong', { id }, faultText(fault)))
+  control.closest('.field').append(h('div.wrong', { id }, text))
 }
 
 /** Shows field errors next to their fields, and other errors in `place`. */

@@ -3,12 +3,11 @@ import { Problem, get, may, session, setKey } from './api.js'
 import { asset, byTag, changes, codeOpens } from './asset.js'
 import { create } from './create.js'
 import { takeFiles } from './dropped.js'
-import { button, every, h, hint, own, part, show } from './elements.js'
+import { every, h, hint, own, part, show } from './elements.js'
 import { input } from './fields.js'
 import { empty, field, form, problemBox, submit } from './form.js'
 import { inventory, readAhead } from './inventory.js'
-import { forget as forgetImport } from './kept.js'
-import { card, closed, colon, current, facts, go, heading, href, link, mayLeave, sayLeft, skeleton } from './page.js'
+import { closed, current, go, heading, href, link, mayLeave, sayLeft, skeleton } from './page.js'
 import { people, person } from './people.js'
 import { newPerson } from './personForm.js'
 import { begin, run } from './process.js'
@@ -23,18 +22,32 @@ const main = part('main')
 async function loadTexts() {
   const reply = await fetch(new URL('texts.txt', import.meta.url))
   learn(await reply.text())
-  speak(readersLanguage() ?? 'en')
+  speak(chosenLanguage() ?? 'en')
 }
+const LANGUAGE = 'language'
+/** The language that was chosen on the page, or else in the browser. */
+const chosenLanguage = () => sessionStorage.getItem(LANGUAGE) ?? readersLanguage()
 const texts = loadTexts()
+/**
+ * Returns a view from a file that is loaded when the view is first opened. If the service was updated, the file is gone, and the page
+ * loads anew.
+ * @param {() => Promise<any>} load @param {string} name
+ */
+const later = (load, name) => async (/** @type {any[]} */ ...given) => {
+  const file = await load().catch(async () => {
+    const reply = await fetch(import.meta.url, { cache: 'no-store' }).catch(() => null)
+    if (reply?.status === 404) location.reload()
+    throw new Problem(0, {})
+  })
+  return file[name](...given)
+}
 const START = [begin, 'processes:read', 'processes:write', 'assets:read']
-/** Loads a view that few people need. */
-const importing = async (...view) => (await import('./importing.js')).importing(.../** @type {[any, any, any]} */ (view))
 /** Views by the first part of the fragment, with the required scopes. @type {Record<string, any[]>} */
 const VIEWS = {
   assets: [inventory, 'assets:read'],
   asset: [asset, 'assets:read'],
   new: [create, 'assets:write'],
-  import: [importing, 'assets:write'],
+  import: [later(() => import('./importing.js'), 'importing'), ['assets:write', 'users:write']],
   tag: [byTag, 'assets:read'],
   changes: [changes, 'events:read'],
   people: [people, 'users:read'],
@@ -46,12 +59,19 @@ const VIEWS = {
   run: [run, 'processes:read'],
   stock: [stock, 'assets:write'],
   verify: [verify],
-  key: [account],
+  open: [later(() => import('./open.js'), 'open'), 'processes:read'],
+  organisation: [later(() => import('./organisation.js'), 'organisation'),
+    ['catalog:read', 'keys:read', 'keys:write', 'settings:read', 'webhooks:read', 'webhooks:write']],
+  key: [showAccount],
 }
-const TABS = ['assets', 'people', 'hand-over', 'take-back', 'stock']
+const TABS = ['assets', 'people', 'hand-over', 'take-back', 'open', 'stock', 'organisation']
+/** Scopes to change something of the organization. Who has none reaches it by the account. */
+const ORGANISES = ['catalog:write', 'keys:write', 'settings:write', 'webhooks:write']
+const isTab = (name) => !closed.has(name) && (name !== 'organisation' || ORGANISES.some(may))
 /** Views that take scans themselves. In the others, a scan opens the asset. */
 const TAKES_SCANS = ['assets', 'new', 'hand-over', 'take-back', 'start', 'stock']
-const lacking = (view) => (VIEWS[view] ?? []).slice(1).filter((scope) => !may(scope))
+/** Returns the scopes that a view needs and the key lacks. A list of scopes stands for any one of them. */
+const lacking = (view) => (VIEWS[view] ?? []).slice(1).filter((scopes) => ![scopes].flat().some(may))
 const TAB_OF = { asset: 'assets', new: 'assets', import: 'assets', tag: 'assets', changes: 'assets', person: 'people', 'new-person': 'people', start: 'hand-over' }
 
 /** Removes the key from the URL, before anything else can read it. */
@@ -76,7 +96,7 @@ async function signIn() {
       if (!/^[!-~]+$/.test(session.key)) throw new Problem(401, { code: 'UNAUTHORIZED' })
       const [{ data }] = await Promise.all([get('/me'), texts])
       session.me = data
-      if (!readersLanguage()) speak(session.me.tenant.locale)
+      if (!chosenLanguage()) speak(session.me.tenant.locale)
       return showFrame()
     } catch (error) {
       if (!(error instanceof Problem)) throw error
@@ -103,11 +123,11 @@ function showFrame() {
   show(part('home'), session.me.tenant.name)
   closed.clear()
   for (const name of Object.keys(VIEWS)) if (lacking(name).length) closed.add(name)
-  show(part('nav'), TABS.filter((name) => !closed.has(name)).map((name) => link(t(`nav.${name}`), name)))
+  show(part('nav'), TABS.filter(isTab).map((name) => link(t(`nav.${name}`), name)))
   const account = part('account')
   account.hidden = part('home').hidden = false
   show(account, own(session.me.user?.display_name ?? session.me.key.name))
-  account.title = t('this-key')
+  account.title = t('account')
   showView()
 }
 
@@ -219,19 +239,18 @@ async function open(code) {
   go(path ?? 'assets', path ? {} : { q: code })
 }
 
-function account() {
-  const { key, user } = session.me
-  const forget = button(t('forget-key'), async () => {
-    await forgetImport()
-    sessionStorage.clear()
-    session.key = null
-    location.hash = ''
-    location.reload()
-  })
-  show(main, heading(t('this-key')), card(t('key'), facts([[t('field.name'), own(key.name)], [t('field.assigned_to'), user && own(user.display_name)]]),
-    h('ul.plain-list', key.scopes.map((scope) => h('li', h('code', scope)))), h('div.actions', forget, link(t('verify'), 'verify'), h('a', { href: '/v1/docs' }, 'API'))),
-  h('ul.plain-list', TABS.filter((name) => closed.has(name)).map((name) => h('li', t(`nav.${name}`), colon(), t('scope-missing', { scope: lacking(name).join(', ') })))))
-  return { title: t('this-key') }
+function showAccount(main, _, signal) {
+  const lacks = TABS.filter((name) => closed.has(name)).map((name) => [name, lacking(name).join(', ')])
+  return later(() => import('./account.js'), 'account')(main, signal, { closed: lacks, speakIn })
+}
+
+/** Shows the page in a language, which the tab keeps. @param {string} language */
+function speakIn(language) {
+  sessionStorage.setItem(LANGUAGE, language)
+  // The reader's own region writes dates, if there is one.
+  speak(navigator.languages.find((name) => name.split('-')[0] === language) ?? language)
+  shown = { name: '', view: null }
+  showFrame()
 }
 
 addEventListener('hashchange', ({ oldURL }) => {
