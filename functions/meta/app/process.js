@@ -6,7 +6,7 @@ import { button, h, hint, own, receiptFile, saveFile, show } from './elements.js
 import { choice, input, select } from './fields.js'
 import { attempt, blocking, check, clearProblems, discardOnEdit, empty, fault, field, form, personField, planBox, samePeople, showProblems, submit } from './form.js'
 import { chosen } from './basket.js'
-import { builtIn, card, colon, facts, go, heading, href, link, say, skeleton, status } from './page.js'
+import { builtIn, card, colon, facts, go, heading, href, link, say, sayNext, skeleton, status } from './page.js'
 import { code } from './qr.js'
 import { withSigned } from './receipts.js'
 import { uuid } from './requests.js'
@@ -265,8 +265,7 @@ export async function begin(main, params, signal, [kind]) {
     } finally {
       late = null
     }
-    // The next view clears the message.
-    if (missed.size) addEventListener('hashchange', () => say(t('too-late', { codes: [...missed].join(', ') })), { once: true })
+    if (missed.size) sayNext(t('too-late', { codes: [...missed].join(', ') }))
   }
 
   async function carryOut(asked) {

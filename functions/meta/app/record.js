@@ -3,7 +3,7 @@ import { Problem, get, intent, send } from './api.js'
 import { button, every, h, hint, own, part, show } from './elements.js'
 import { input } from './fields.js'
 import { attempt, blocking, check, clearProblems, empty, field, form, mark, pager, showProblems, submit } from './form.js'
-import { colon, go, href, link, mayLeave, say, skeleton } from './page.js'
+import { colon, go, href, link, mayLeave, say, sayNext, skeleton } from './page.js'
 import { t } from './texts.js'
 
 /**
@@ -134,8 +134,8 @@ export const deleting = (path, name, done) =>
     await send('DELETE', path)
     const { hash } = location
     await done()
-    say(t('deleted', { name }))
-    if (location.hash !== hash) addEventListener('hashchange', () => say(t('deleted', { name })), { once: true })
+    const tell = location.hash === hash ? say : sayNext
+    tell(t('deleted', { name }))
   }, () => send('DELETE', `${path}?dry_run=true`))
 
 const LIMIT = 50
