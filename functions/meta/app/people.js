@@ -5,7 +5,6 @@ import { button, h, hint, own, show } from './elements.js'
 import { choice, select } from './fields.js'
 import { attempt, dayField, empty, field, pager, planBox, searchField } from './form.js'
 import { builtIn, card, closed, colon, facts, go, heading, link, skeleton } from './page.js'
-import { changePerson } from './personForm.js'
 import { latest } from './requests.js'
 import { sentence, t } from './texts.js'
 import { ago } from './values.js'
@@ -56,14 +55,15 @@ export async function person(main, params, signal, [, id]) {
       showPerson()
       about.querySelector('button')?.focus()
     }
-    const { element, focus } = await changePerson(id, (saved) => {
+    const { changePerson } = await import('./personForm.js')
+    const element = await changePerson(id, signal, (saved) => {
       user = saved
       show(/** @type {Element} */ (main.querySelector('h1')), own(user.display_name))
       back()
     }, back)
     element.classList.remove('card')
     show(about, element)
-    focus?.focus()
+    element.querySelector('input')?.focus()
   }
   const showPerson = () => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('field.status'), state(user)], [t('field.created_at'), ago(user.created_at)]]), may('users:write') && h('div.actions', button(t('change'), change)))
 

@@ -61,7 +61,7 @@ function byStatus({ by_status: counts, value_by_status: values, assigned, total 
   const ring = svg('svg', { class: 'ring', viewBox: '0 0 100 100', 'aria-hidden': 'true' }, circle(), arcs,
     svg('text', { x: 50, y: 57, 'text-anchor': 'middle' }, number(total)))
   const sum = Object.values(values).reduce((sum, value) => sum + Number(value), 0)
-  return card(t('by-status'), h('div.shares', ring, table(t('by-status'), h('tbody', STATUSES.filter((name) => counts[name]).map(row)))),
+  return card(t('by-status'), h('div.shares', ring, table(t('by-status'), h('tbody', STATUSES.map(row)))),
     hint(t('value', { sum: amount(sum) }), ' · ', t('assigned', { count: assigned })))
 }
 

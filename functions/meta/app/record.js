@@ -48,9 +48,8 @@ export function recordForm({ title, path, parts, record, saved, cancelled, text 
     delete element.dataset.edited
     const { hash } = location
     await saved(data)
-    say(t('saved'))
-    // The next view clears the message.
-    if (location.hash !== hash) addEventListener('hashchange', () => say(t('saved')), { once: true })
+    const tell = location.hash === hash ? say : sayNext
+    tell(t('saved'))
   }
 
   async function refused(error) {

@@ -1,7 +1,6 @@
 // Start of the page: the key, the language, and the view for the URL.
 import { Problem, get, may, session, setKey } from './api.js'
 import { asset, byTag, changes, codeOpens } from './asset.js'
-import { create } from './create.js'
 import { takeFiles } from './dropped.js'
 import { every, h, hint, own, part, show } from './elements.js'
 import { input } from './fields.js'
@@ -9,13 +8,10 @@ import { empty, field, form, problemBox, submit } from './form.js'
 import { inventory, readAhead } from './inventory.js'
 import { closed, current, go, heading, href, link, mayLeave, sayLeft, skeleton } from './page.js'
 import { people, person } from './people.js'
-import { newPerson } from './personForm.js'
 import { begin, run } from './process.js'
 import { uuid } from './requests.js'
-import { stock } from './stock.js'
 import { takeScans } from './suggest.js'
 import { learn, readersLanguage, speak, t } from './texts.js'
-import { verify } from './verify.js'
 
 const main = part('main')
 /** Loads the texts, and sets the language. */
@@ -46,19 +42,19 @@ const START = [begin, 'processes:read', 'processes:write', 'assets:read']
 const VIEWS = {
   assets: [inventory, 'assets:read'],
   asset: [asset, 'assets:read'],
-  new: [create, 'assets:write'],
+  new: [later(() => import('./create.js'), 'create'), 'assets:write'],
   import: [later(() => import('./importing.js'), 'importing'), ['assets:write', 'users:write']],
   tag: [byTag, 'assets:read'],
   changes: [changes, 'events:read'],
   people: [people, 'users:read'],
   person: [person, 'users:read'],
-  'new-person': [newPerson, 'users:write'],
+  'new-person': [later(() => import('./personForm.js'), 'newPerson'), 'users:write'],
   'hand-over': [...START, 'users:read'],
   'take-back': START,
   start: START,
   run: [run, 'processes:read'],
-  stock: [stock, 'assets:write'],
-  verify: [verify],
+  stock: [later(() => import('./stock.js'), 'stock'), 'assets:write'],
+  verify: [later(() => import('./verify.js'), 'verify')],
   open: [later(() => import('./open.js'), 'open'), 'processes:read'],
   organisation: [later(() => import('./organisation.js'), 'organisation'),
     ['catalog:read', 'keys:read', 'keys:write', 'settings:read', 'webhooks:read', 'webhooks:write']],
