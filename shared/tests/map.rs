@@ -34,13 +34,16 @@ fn every_path_that_the_pages_name_exists() {
 #[test]
 fn the_checklist_of_a_new_field_names_every_file() {
     const FIELDS: [&str; 4] = ["serial_number", "purchase_date", "purchase_price", "warranty_until"];
-    /// This test, examples, and formats of other systems: they don't need every field.
-    const EXAMPLES: [&str; 13] = [
+    /// This test, examples, formats of other systems, and the page's files, which the checklist names without their folder.
+    const EXAMPLES: [&str; 16] = [
         "apps/assetctl/tests/cli/field_files.rs",
         "apps/assetctl/tests/cli/support/inventory_files.rs",
         "apps/dev_server/src/demo.rs",
         "bench/src/lists/fill.rs",
         "functions/meta/app/asset.js",
+        "functions/meta/app/create.js",
+        "functions/meta/app/editor.js",
+        "functions/meta/app/proposal.js",
         "functions/meta/app/texts.txt",
         "shared/domain/src/import/columns.rs",
         "shared/domain/src/import/suggestion/headings.rs",

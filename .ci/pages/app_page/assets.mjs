@@ -388,7 +388,7 @@ async function move(scene) {
 /** The search finds people and places, too, inner levels as well, and the cells of a row lead to them. */
 async function others(scene) {
   const { api } = scene
-  const word = unique('Zz').replace(/\W/g, '')
+  const word = unique('Qx').replace(/\W/g, '')
   const person = await newUser(api, `Ada ${word}`)
   const place = `Site ${word} / 2.01 ${word}x`
   const asset = await newAsset(api, { location: place, assigned_to: person.id, status: 'in_use' })
@@ -402,7 +402,7 @@ async function others(scene) {
   await sees(page.getByRole('link', { name: asset.name }), 'a place does not lead to its assets')
   await page.getByRole('link', { name: place }).click()
   await until(() => decodeURIComponent(page.url().replaceAll('+', ' ')).includes(`location=${place}`), 'the cell of a place does not lead there')
-  await page.getByLabel('Location').fill(`2.01 ${word}`.toLowerCase())
+  await page.getByRole('combobox', { name: 'Location' }).fill(`2.01 ${word}`.toLowerCase())
   await sees(page.getByRole('option', { name: place }), 'an inner level is not suggested')
   await page.getByRole('link', { name: person.display_name }).first().click()
   await sees(page.getByRole('heading', { level: 1, name: person.display_name }), 'the cell of a person does not lead there')

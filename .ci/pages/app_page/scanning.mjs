@@ -415,8 +415,8 @@ async function onScreen(scene) {
   await within(locationField(page), 'filter')
   await visit.go('#/assets')
   await page.getByRole('checkbox').nth(1).tap()
-  await page.getByRole('region', { name: 'Selected' }).getByRole('button', { name: 'Move to' }).tap()
-  await within(page.getByRole('combobox', { name: 'Move to' }), 'basket')
+  await page.getByRole('region', { name: 'Selected' }).getByRole('button', { name: 'Change' }).tap()
+  await within(page.getByLabel('New value'), 'basket')
 }
 
 /** On a phone, the suggestions of a filter are as wide as the screen permits. */
