@@ -9,12 +9,10 @@ import { forget, keep, kept } from './kept.js'
 import { heading, say } from './page.js'
 import { told } from './outcome.js'
 import { mapping, proposal } from './proposal.js'
-import { cell, divided, parts, withoutCells } from './records.js'
+import { beginning, cell, divided, isCsv, parts, withoutCells } from './records.js'
 import { latest, pause, uuid } from './requests.js'
 import { t } from './texts.js'
 
-/** The service looks at the beginning of a file: so many characters of a request's 1 MiB. */
-const BEGINNING = 250_000
 /** For less than a day, the service remembers which rows of a request it has imported. */
 const REMEMBERED_MS = 23 * 3600 * 1000
 const RETRY_SECONDS = 5
@@ -25,8 +23,8 @@ const sendPart = async (path, body, signal, key) =>
   (await send('POST', path, { body, signal, headers: key ? { 'idempotency-key': key } : {} })).body
 
 /**
- * An import in the browser. `key`: of whom it is. `rows`: the texts of the records, of which `left` are not sent. `place`: the
- * number of the next part.
+ * An import in the browser. `key`: of whom it is. `rows`: the texts of the records. `parts`: the indexes of those in each request.
+ * `place`: the next of these.
  * @typedef {{ id: string, key: string, at: number, kind: string, name: string, head: string, rows: string[], parameters: any[], parts: number[][] }} Job
  * @typedef {{ place: number, counts: Record<string, number>, refused: { row: number, errors: any[] }[] }} Progress
  */
@@ -54,8 +52,7 @@ export async function importing(main, _, signal) {
   /** Shows how the file would be read. `given` are the decisions of the reader. */
   async function look({ name, text, kind }, given = /** @type {any[]} */ ([])) {
     const newLook = latest(signal)
-    const body = (parameters) => ({ parameters, text: text.slice(0, BEGINNING) })
-    const suggest = async (kind, parameters) => (await sendPart(`/${kind}/import/suggest`, body(parameters), newLook())).data
+    const suggest = async (kind, parameters) => (await sendPart(`/${kind}/import/suggest`, { parameters, text: beginning(text) }, newLook())).data
     let found = await suggest(kind, given)
     if (!given.length && found.list === 'users' && kind !== 'users' && kinds.includes('users')) {
       kind = 'users'
@@ -78,7 +75,7 @@ export async function importing(main, _, signal) {
         if (isChecked) await checking()
       })
     }
-    const draw = () => show(box, proposal(found, kind, decide, given))
+    const draw = () => show(box, proposal(found, kind, isCsv(text), decide, given))
     draw()
     const check = button(t('look-first'), checking, 'primary')
     show(main, h('div.title', title(), h('span.hint', own(name), ' · ', t('rows', { count: divided(text, found.parameters).rows.length }))),
@@ -89,11 +86,11 @@ export async function importing(main, _, signal) {
   /** Shows what the import would do. Nothing is written. */
   async function checked(asked, place, signal, leftOut = new Map()) {
     const { name, text, kind, columns, decide } = asked
-    const { head, rows, isCsv } = divided(text, asked.parameters)
-    const ignored = columns.flatMap(({ field, heading }, n) => (field === null ? [{ name: 'map', value: mapping(n, heading, '', isCsv) }] : []))
+    const { head, rows } = divided(text, asked.parameters)
+    const ignored = columns.flatMap(({ field, heading }, n) => (field === null ? [{ name: 'map', value: mapping(n, heading, '', isCsv(text)) }] : []))
     const parameters = [...asked.parameters, ...ignored]
     const texts = rows.map((row, n) => (leftOut.has(n) ? withoutCells(row, leftOut.get(n)) : row.text))
-    const all = parts(head, texts, texts.map((_, n) => n))
+    const all = parts(head, texts)
     const bar = h('progress', { max: all.length, value: 0, ariaLabel: t('checking') })
     show(place, bar)
     /** @type {any[]} */
@@ -117,7 +114,7 @@ export async function importing(main, _, signal) {
     }
     const columnsOf = (fieldName) => columns.flatMap((column, n) => (column.field === fieldName ? [n] : []))
     /** Looks again without the refused cells. */
-    const skip = isCsv && (() => {
+    const skip = isCsv(text) && (() => {
       const bad = new Map(leftOut)
       for (const { index, outcome, errors } of results) {
         const cells = outcome === 'refused' && index !== null ? errors.flatMap(({ column, code }) => (code === 'DUPLICATE' ? [] : columnsOf(column))) : []
@@ -127,7 +124,7 @@ export async function importing(main, _, signal) {
     })
     const cellOf = (index, fieldName) => {
       const [column] = columnsOf(fieldName)
-      return isCsv && index !== null && column !== undefined && columnsOf(fieldName).length === 1 ? cell(rows[index], column) : ''
+      return isCsv(text) && index !== null && column !== undefined && columnsOf(fieldName).length === 1 ? cell(rows[index], column) : ''
     }
     show(place, await told(results, { kind, leftOut: leftOut.size, cellOf, decide, skip, begin: () => attempt(place, begin) }))
     place.querySelector('h2')?.scrollIntoView({ block: 'start' })

@@ -41,13 +41,12 @@ export const columnName = (name) => (name.startsWith(CUSTOM) ? name.slice(CUSTOM
 
 /**
  * Creates the form.
- * @param {any} found the service's suggestion
+ * @param {any} found the service's suggestion @param {string} kind @param {boolean} isCsv
  * @param {(decided: any[]) => any} decide takes all decisions after a change
  * @param {any[]} given the decisions so far
  */
-export function proposal({ columns, parameters, doubts }, kind, decide, given) {
+export function proposal({ columns, parameters, doubts }, kind, isCsv, decide, given) {
   const value = (name) => parameters.find((one) => one.name === name)?.value ?? ''
-  const isCsv = !parameters.some(({ name }) => name === 'format')
   const without = (name) => given.filter((one) => one.name !== name)
   const set = (name, value) => decide(value ? [...without(name), { name, value }] : without(name))
   const rows = columns.map((column, n) => columnRow(column, n, kind, (to) => {

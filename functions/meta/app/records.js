@@ -10,13 +10,22 @@ const DELIMITERS = { semicolon: ';', tab: '\t' }
  * @typedef {{ text: string, cells: number[][] }} Record
  */
 
+/** Whether a file isn't JSON. @param {string} text */
+export const isCsv = (text) => !/^\s*[[{]/.test(text)
+
+/** Returns the beginning of a file, for a request: whole lines or, of JSON, whole objects. @param {string} text */
+export function beginning(text) {
+  if (!isCsv(text)) return parts('', objects(text).map((row) => row.text))[0]?.text ?? ''
+  return text.length <= MOST_CHARACTERS ? text : text.slice(0, text.lastIndexOf('\n', MOST_CHARACTERS) + 1 || MOST_CHARACTERS)
+}
+
 /**
  * Divides a text into what comes before its rows, and the rows that aren't blank.
  * @param {string} text @param {{ name: string, value: string }[]} parameters
- * @returns {{ head: string, rows: Record[], isCsv: boolean }}
+ * @returns {{ head: string, rows: Record[] }}
  */
 export function divided(text, parameters) {
-  if (/^\s*[[{]/.test(text)) return { head: '', rows: objects(text), isCsv: false }
+  if (!isCsv(text)) return { head: '', rows: objects(text) }
   const given = (name) => parameters.find((one) => one.name === name)?.value
   const delimiter = DELIMITERS[given('delimiter') ?? ''] ?? /^sep=([,;\t])/.exec(text)?.[1] ?? ','
   const header = Number(given('header_line') ?? 0)
@@ -34,7 +43,7 @@ export function divided(text, parameters) {
     from = record.next
     if (!isBlank(record)) rows.push({ text: record.text, cells: record.cells })
   }
-  return { head: text.slice(0, at), rows, isCsv: true }
+  return { head: text.slice(0, at), rows }
 }
 
 const isBlank = ({ text, cells }) => cells.every(([from, to]) => /^[\s"]*$/.test(text.slice(from, to)))
@@ -102,8 +111,8 @@ export function cell({ text, cells }, column) {
   return raw.length > 1 && raw.startsWith('"') && raw.endsWith('"') ? raw.slice(1, -1).replaceAll('""', '"').trim() : raw
 }
 
-/** Groups rows, by their index, into requests. @param {string} head @param {string[]} rows @param {number[]} indexes */
-export function parts(head, rows, indexes) {
+/** Groups rows, by their index, into requests. @param {string} head @param {string[]} rows */
+export function parts(head, rows, indexes = [...rows.keys()]) {
   /** @type {{ text: string, indexes: number[] }[]} */
   const all = []
   let part = null
