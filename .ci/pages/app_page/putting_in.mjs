@@ -1,7 +1,7 @@
 // Puts assets and people in.
 import assert from 'node:assert/strict'
 import { scan } from '../hands.mjs'
-import { PHONE, Visit, sees, unique, until } from './visit.mjs'
+import { PHONE, Visit, newUser, sees, unique, until } from './visit.mjs'
 
 const save = ({ page }) => page.getByRole('button', { name: 'Save', exact: true }).click()
 
@@ -127,7 +127,30 @@ async function allOfThem(scene) {
   assert.match(await read(labels), /<svg/)
 }
 
+/** An admin saves a report about somebody who has left, and erases them. */
+async function leaver(scene) {
+  const { api } = scene
+  const user = await newUser(api, unique('Mary'))
+  await api.patch(`/users/${user.id}`, { is_active: false })
+  const visit = await Visit.open(scene, `#/person/${user.id}`, { failures: [409] })
+  const { page } = visit
+  const saving = page.waitForEvent('download')
+  await visit.press('Save a report')
+  const report = (await (await (await saving).createReadStream()).toArray()).join('')
+  assert.ok(report.includes(user.display_name), 'the report names nobody')
+  const erase = page.getByRole('button', { name: 'Erase' })
+  await erase.click()
+  await sees(page.getByText('This is possible from'), 'the page does not say when')
+  const asks = page.getByText('for ever?')
+  await until(async () => (await erase.click(), await page.waitForTimeout(1000), asks.count()), 'it never becomes possible', 90_000)
+  await visit.look('erase')
+  await erase.click()
+  await sees(page.getByRole('heading', { level: 1, name: /Erased user/ }), 'nobody is erased')
+  assert.equal(await erase.count(), 0)
+}
+
 export const puttingIn = {
+  'a leaver who is erased': leaver,
   'all of them': allOfThem,
   'a delivery of laptops': delivery,
   'a copy that is deleted again': copy,

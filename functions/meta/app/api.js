@@ -83,6 +83,7 @@ export class Problem extends Error {
   get text() {
     const { code, body } = this
     if (code === 'FORBIDDEN' && body.scope) return t('scope-missing', { scope: body.scope })
+    if (body.retry_at) return t('only-later', { time: zonedMoment(body.retry_at) })
     if (isAboutInactiveUser(body)) return t('error.INACTIVE_USER')
     return t(has(`error.${code}`) ? `error.${code}` : 'error.INTERNAL_ERROR', { id: body.request_id ?? '–' })
   }

@@ -52,20 +52,32 @@ export async function person(main, params, signal, [, id]) {
   /** Changes the person in place. The page's title and heading follow. */
   async function change() {
     const back = () => {
-      showPerson()
+      showActions()
       about.querySelector('button')?.focus()
     }
     const { changePerson } = await import('./personForm.js')
     const element = await changePerson(id, signal, (saved) => {
-      user = saved
-      show(/** @type {Element} */ (main.querySelector('h1')), own(user.display_name))
+      named(saved)
       back()
     }, back)
     element.classList.remove('card')
     show(about, element)
     element.querySelector('input')?.focus()
   }
-  const showPerson = () => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('field.status'), state(user)], [t('field.created_at'), ago(user.created_at)]]), may('users:write') && h('div.actions', button(t('change'), change)))
+  /** @param {any[]} [more] buttons that are loaded later */
+  const showPerson = (more = []) => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('field.status'), state(user)], [t('field.created_at'), ago(user.created_at)]]),
+    h('div.actions', may('users:write') && !user.erased_at && button(t('change'), change), more))
+  const named = (saved) => {
+    user = saved
+    show(/** @type {Element} */ (main.querySelector('h1')), own(user.display_name))
+    showActions()
+  }
+  async function showActions() {
+    showPerson()
+    if (!may('users:write')) return
+    const { forAdmins } = await import('./personForm.js')
+    if (!about.querySelector('form')) showPerson(forAdmins(user, named))
+  }
 
   async function showAssets() {
     if (!may('assets:read')) return show(has, hint(t('scope-missing', { scope: 'assets:read' })))
@@ -110,7 +122,7 @@ export async function person(main, params, signal, [, id]) {
       }
       user = { ...user, ...data.user }
       show(outcome, told(data, asked, t('done'), await stoppedBy(data.user, meta)))
-      showPerson()
+      showActions()
       showAssets()
     }, () => doIt(asked))
     for (const control of [process, off.box]) control.addEventListener('change', () => {
@@ -120,7 +132,7 @@ export async function person(main, params, signal, [, id]) {
     show(leaving, processes.length > 0 && field(t('process'), process), off.element, h('div.actions', first), outcome)
   }
 
-  showPerson()
+  showActions()
   showAssets()
   if (mayOffboard) showOffboarding()
   return {
