@@ -33,6 +33,8 @@ async function search(scene) {
   await sees(page.getByText('S-', { exact: false }), 'the history lacks the change')
   await sees(page.getByText('created it', { exact: false }), 'the history lacks the creation')
   await sees(page.getByRole('img', { name: /Label of/ }), 'there is no label')
+  await visit.press('Verify the history')
+  await sees(page.getByText(/2.* entries, unchanged/), 'the history is not verified')
   await visit.look('asset')
   await page.getByText('What can’t start, and why').click()
   await sees(page.getByText(/The status is .In stock., but must be/), 'the page does not say why a process can’t start')

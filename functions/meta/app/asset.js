@@ -109,10 +109,15 @@ export async function asset(main, params, signal, [, id]) {
   const history = h('ol.timeline', { ariaBusy: 'true' }, skeleton(4))
   const more = h('p')
   const side = h('div.side')
+  const proof = h('div', { role: 'status' })
+  const proving = button(t('prove'), () => attempt(proof, async () => {
+    const { verification: { valid, checked, broken } } = await get(`${path}/history`, signal, { verify: true, limit: 1 })
+    show(proof, valid ? h('p.signed', '✓ ', t('proven', { count: checked })) : h('p.problem', t('disproven'), ' ', h('code', broken?.reason ?? '')))
+  }), 'plain')
   const day = dayField(params.day, (day) => go(here, { day }, true))
   const box = h('div', skeleton(10))
   const present = card(t('fields'), h('div.as-of', field(t('as-of'), day)), box)
-  show(main, header, h('div.columns', h('div', fields, card(t('history'), history, more)), side))
+  show(main, header, h('div.columns', h('div', fields, card(t('history'), history, more, h('div.actions', proving), proof)), side))
 
   const runs = (text, kind, process, look) => link(text, kind, { assets: id, process }, look)
   /** @type {any} */
