@@ -35,7 +35,7 @@ export function basket({ cleared, moved, gone, found, chooseAll }) {
     const assets = [...chosen].join()
     const process = (kind, look) => link(t(`nav.${kind}`), kind, { assets }, `button ${look}`)
     show(place, h('span', t('chosen-count', { count: chosen.size })),
-      may('processes:write') && (chosen.size <= MOST ? [process('hand-over', 'primary'), process('take-back', '')]
+      may('processes:write') && (chosen.size <= MOST ? [process('hand-over', 'primary'), process('take-back', ''), link(t('start'), 'start', { assets }, 'button')]
         : h('span.hint', t('nav.hand-over'), ', ', t('nav.take-back'), colon(), t('fault.too_large', { count: MOST }))),
       may('assets:write') && button(t('change'), async () => {
         const form = changeForm({ types: await assetTypes(), cancelled: draw, changed: moved, gone })

@@ -38,7 +38,7 @@ export async function begin(main, params, signal, [kind]) {
   const usual = params.process ?? { 'hand-over': 'employee-onboarding', 'take-back': 'device-return' }[kind]
   let definition = fitting.find(({ slug }) => slug === usual) ?? fitting[0]
   const title = t(kind === 'start' ? 'start' : `nav.${kind}`)
-  if (!definition) return show(main, heading(title), empty(t('no-process'), 'POST /v1/processes')), { title }
+  if (!definition) return show(main, heading(title), empty(t('no-process'), '', h('a.button', { href: '/v1/docs' }, t('help')))), { title }
   const once = intent()
   const list = h('div')
   const place = h('div')
