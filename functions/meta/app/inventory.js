@@ -70,7 +70,7 @@ export function inventory(main, first, signal) {
       const isFiltered = Object.values(filters(params)).some(Boolean)
       const hadFocus = body.contains(document.activeElement)
       show(body, data.length ? table(data) : isFiltered ? empty(t('nothing-found'), '', unfilter()) : empty(t('no-assets'), t('begin-with'), h('div.actions',
-        link(t('new-asset'), 'new', {}, 'button primary'), link(t('bring-list'), 'import', {}, 'button'), link(t('key-for-colleague'), 'organisation', {}, 'button'))))
+        link(t('new-asset'), 'new', {}, 'button primary'), link(t('bring-list'), 'import', {}, 'button'), link(t('key-for-colleague'), 'organisation/keys', {}, 'button'))))
       if (hadFocus) rows(body)[0]?.focus()
       found = meta.total
       show(totals, t('assets', { count: found }))
