@@ -230,7 +230,7 @@ async fn row_that_looks_like_the_end_of_a_body_is_imported() {
     assert_eq!(outcomes(&cut_off), ["created", "refused"]);
     assert_eq!(
         client.import("/assets", "", "\"name\nx").await.problem(422, "VALIDATION_ERROR")["errors"][0]["detail"],
-        "A quoted cell in the header row is not closed."
+        "The header row is cut off: the file ends in the middle of a quoted cell."
     );
 }
 

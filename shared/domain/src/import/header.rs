@@ -17,8 +17,8 @@ pub struct Header {
     /// The headings of the names with a number.
     pub repeated: BTreeMap<String, String>,
     pub delimiter: u8,
-    /// Whether a quote in the header isn't closed.
-    pub is_broken: bool,
+    /// What is wrong with the header's quotes.
+    pub broken: Option<&'static str>,
     /// Where the rows begin: the byte and the line.
     pub end: usize,
     pub next_line: u64,
@@ -44,14 +44,7 @@ impl Header {
         };
         let headings: Vec<String> = record.cells.iter().map(heading).collect();
         let (names, repeated) = numbered(&headings);
-        Some(Self {
-            names,
-            repeated,
-            delimiter,
-            is_broken: record.broken.is_some(),
-            end: records.position(),
-            next_line: records.line(),
-        })
+        Some(Self { names, repeated, delimiter, broken: record.broken, end: records.position(), next_line: records.line() })
     }
 }
 

@@ -1,22 +1,20 @@
 //! The records of a CSV file (RFC 4180), broken ones included: an open quote costs only its row.
 
 use crate::import::MAX_ROW;
-use csv::{Reader, ReaderBuilder, StringRecord};
-use std::io::{Chain, Read};
+use csv::StringRecord;
 
-/// A line after the text: a reader that finds it in a cell knows that a quote wasn't closed.
-const END: &str = "\n\u{1}end of text\u{1}\n";
+const NOT_CLOSED: &str = "has a quote that isn't closed";
+const NOT_DOUBLED: &str = "has text after a closing quote; inside a quoted cell, write each quote twice";
 
 pub struct Records<'a> {
     text: &'a str,
-    reader: Reader<Chain<&'a [u8], &'static [u8]>>,
     delimiter: u8,
-    /// Where the reader started, in bytes.
-    base: usize,
+    /// Where the next record begins, in bytes.
+    position: usize,
     /// Number of the line where the next record begins.
     line: u64,
     /// Files of old Macs have carriage returns.
-    line_break: u8,
+    line_break: char,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,14 +32,13 @@ pub struct Record {
 impl<'a> Records<'a> {
     /// Reads the records of a text that begins at this line of its file.
     pub fn new(text: &'a str, delimiter: u8, line: u64) -> Self {
-        let line_break = if text.contains('\r') && !text.contains('\n') { b'\r' } else { b'\n' };
-        Self { text, reader: reader(text, delimiter), delimiter, base: 0, line, line_break }
+        let line_break = if text.contains('\r') && !text.contains('\n') { '\r' } else { '\n' };
+        Self { text, delimiter, position: 0, line, line_break }
     }
 
     /// Returns where the next record begins, in bytes.
     pub fn position(&self) -> usize {
-        let read = usize::try_from(self.reader.position().byte()).unwrap_or(usize::MAX);
-        self.base.saturating_add(read).min(self.text.len())
+        self.position
     }
 
     /// Returns the number of the line where the next record begins.
@@ -56,86 +53,100 @@ impl<'a> Records<'a> {
 
     /// Reads the next record; `None` at the end. `expected` is the number of its cells, if known.
     pub fn next(&mut self, expected: Option<usize>) -> Option<Record> {
-        let start = self.position();
-        let mut cells = StringRecord::new();
-        // Reading UTF-8 text from memory can't fail.
-        if !self.reader.read_record(&mut cells).unwrap_or_default()
-            || cells.get(0) == Some(END.trim_matches('\n')) && cells.len() == 1
-        {
+        let rest = self.text.get(self.position..).unwrap_or_default();
+        let body = rest.trim_start_matches(['\r', '\n']);
+        if body.is_empty() {
             return None;
         }
-        let end = self.position();
-        let last = cells.iter().next_back().unwrap_or_default();
-        let is_open = last.ends_with(END);
-        let fits = expected.is_none_or(|expected| cells.len() == expected);
-        let raw = self.text.get(start..end).unwrap_or_default();
-        let has_odd_quotes = || !quotes(raw).is_multiple_of(2);
+        let mut parsed = Parsed::of(body, self.delimiter, true);
+        let raw = body.get(..parsed.length).unwrap_or_default();
+        let fits = expected.is_none_or(|expected| parsed.cells.len() == expected);
+        let mut broken = parsed.fault;
+        let mut is_one_line = false;
         if raw.len() > MAX_ROW {
-            let broken = "is longer than 1 MiB; maybe a quote isn't closed";
-            return Some(self.first_line(start, end, broken));
+            (broken, is_one_line) = (Some("is longer than 1 MiB; maybe a quote isn't closed"), true);
+        } else if (broken.is_some() || !fits || !is_balanced(raw)) && self.has_swallowed_rows(raw, expected) {
+            (broken, is_one_line) = (Some(NOT_CLOSED), true);
+        } else if broken == Some(NOT_CLOSED) {
+            broken = Some("is cut off: the file ends in the middle of a quoted cell");
         }
-        if (is_open || !fits || has_odd_quotes()) && self.has_swallowed_rows(start, end, expected) {
-            return Some(self.first_line(start, end, "has a quote that isn't closed"));
+        if is_one_line {
+            // The next record begins at the second line.
+            let line = raw.split_once(self.line_break).map_or(raw, |(line, _)| line);
+            let length = raw.len().min(line.len() + 1);
+            parsed = Parsed { length, ..Parsed::of(line, self.delimiter, false) };
         }
-        if is_open {
-            let without_end = |cell: &str| cell.strip_suffix(END).unwrap_or(cell).to_owned();
-            cells = cells.iter().map(without_end).collect();
-        }
-        let broken = is_open.then_some("is cut off: the file ends in the middle of a quoted cell");
-        Some(self.finish(start, end, cells, broken))
+        let (start, body_start) = (self.position, self.text.len() - body.len());
+        self.position = body_start + parsed.length;
+        let breaks = |from: usize, to: usize| self.text.get(from..to).unwrap_or_default().matches(self.line_break).count() as u64;
+        let line = self.line + breaks(start, body_start);
+        self.line = line + breaks(body_start, self.position);
+        Some(Record { cells: parsed.cells, line, start, end: self.position, broken })
     }
 
     /// Whether the record contains several rows because a quote isn't closed: its second line is a valid row.
-    fn has_swallowed_rows(&self, start: usize, end: usize, expected: Option<usize>) -> bool {
-        let raw = self.text.get(start..end).unwrap_or_default().trim_start_matches(['\r', '\n']);
-        let (Some(expected), Some((_, rest))) = (expected.filter(|expected| *expected > 1), raw.split_once('\n')) else {
+    fn has_swallowed_rows(&self, raw: &str, expected: Option<usize>) -> bool {
+        let (Some(expected), Some((_, rest))) = (expected.filter(|expected| *expected > 1), raw.split_once(self.line_break))
+        else {
             return false;
         };
-        let mut second = StringRecord::new();
-        let mut reader = builder(self.delimiter).from_reader(rest.as_bytes());
-        let is_record = reader.read_record(&mut second).unwrap_or_default();
-        let length = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
-        let is_balanced = rest.get(..length).is_some_and(|raw| quotes(raw).is_multiple_of(2));
-        is_record && is_balanced && second.len() == expected
-    }
-
-    /// Returns only the first line of a record with an open quote. The next record begins at the second line.
-    fn first_line(&mut self, start: usize, end: usize, broken: &'static str) -> Record {
-        let raw = self.text.get(start..end).unwrap_or_default();
-        let body = raw.trim_start_matches(['\r', '\n']);
-        let line = body.split('\n').next().unwrap_or_default();
-        let end = start + (raw.len() - body.len()) + line.len();
-        let mut cells = StringRecord::new();
-        // Reading UTF-8 text from memory can't fail.
-        let _ = builder(self.delimiter).quoting(false).from_reader(line.as_bytes()).read_record(&mut cells);
-        let record = self.finish(start, end, cells, Some(broken));
-        self.reader = reader(self.text.get(end..).unwrap_or_default(), self.delimiter);
-        self.base = end;
-        record
-    }
-
-    fn finish(&mut self, start: usize, end: usize, cells: StringRecord, broken: Option<&'static str>) -> Record {
-        let breaks = |text: &str| text.bytes().filter(|byte| *byte == self.line_break).count() as u64;
-        let raw = self.text.get(start..end).unwrap_or_default();
-        let (all, body) = (breaks(raw), breaks(raw.trim_start_matches(['\r', '\n'])));
-        let line = self.line + all - body;
-        self.line += all;
-        Record { cells, line, start, end, broken }
+        let rest = rest.trim_start_matches(['\r', '\n']);
+        let second = Parsed::of(rest, self.delimiter, true);
+        second.fault.is_none() && second.cells.len() == expected && rest.get(..second.length).is_some_and(is_balanced)
     }
 }
 
-fn quotes(raw: &str) -> usize {
-    raw.bytes().filter(|byte| *byte == b'"').count()
+fn is_balanced(raw: &str) -> bool {
+    raw.matches('"').count().is_multiple_of(2)
 }
 
-fn reader(text: &str, delimiter: u8) -> Reader<Chain<&[u8], &'static [u8]>> {
-    builder(delimiter).from_reader(text.as_bytes().chain(END.as_bytes()))
+/// A record at the beginning of a text.
+struct Parsed {
+    cells: StringRecord,
+    /// Number of its bytes, with its line break.
+    length: usize,
+    fault: Option<&'static str>,
 }
 
-fn builder(delimiter: u8) -> ReaderBuilder {
-    let mut builder = ReaderBuilder::new();
-    builder.delimiter(delimiter).has_headers(false).flexible(true);
-    builder
+impl Parsed {
+    fn of(text: &str, delimiter: u8, with_quotes: bool) -> Self {
+        let (mut cells, mut cell, mut fault, mut rest) = (StringRecord::new(), String::new(), None, text);
+        loop {
+            cell.clear();
+            let quoted = rest.strip_prefix('"').filter(|_| with_quotes);
+            if let Some(quoted) = quoted {
+                rest = quoted;
+                fault = unquote(&mut rest, &mut cell).or(fault);
+            }
+            let is_end = |byte: &u8| *byte == delimiter || *byte == b'\n' || *byte == b'\r';
+            let (unquoted, after) = rest.split_at(rest.bytes().position(|byte| is_end(&byte)).unwrap_or(rest.len()));
+            if quoted.is_some() && !unquoted.trim().is_empty() {
+                fault = fault.or(Some(NOT_DOUBLED));
+            }
+            cell.push_str(unquoted);
+            cells.push_field(&cell);
+            if after.as_bytes().first() != Some(&delimiter) {
+                let length = if after.starts_with("\r\n") { 2 } else { after.len().min(1) };
+                return Self { cells, length: text.len() - after.len() + length, fault };
+            }
+            rest = after.get(1..).unwrap_or_default();
+        }
+    }
+}
+
+/// Moves the text before the closing quote to `cell`. Returns what is wrong if there is none.
+fn unquote(rest: &mut &str, cell: &mut String) -> Option<&'static str> {
+    loop {
+        let Some((text, after)) = rest.split_once('"') else {
+            cell.push_str(std::mem::take(rest));
+            return Some(NOT_CLOSED);
+        };
+        cell.push_str(text);
+        *rest = after;
+        let Some(after) = after.strip_prefix('"') else { return None };
+        cell.push('"');
+        *rest = after;
+    }
 }
 
 #[cfg(test)]
@@ -177,6 +188,16 @@ mod tests {
         }
         let rows = rows("a,b\nc,\"24 inch");
         assert_eq!((&rows[1].1[1], rows[1].2.is_some()), (&"24 inch".to_owned(), true));
+    }
+
+    #[test]
+    fn text_after_a_closing_quote_is_refused_and_not_changed() {
+        for (text, rest) in [("\"24\" Monitor\",Q3\nd,e\n", 1), ("a,\"5\" disk\nd,e\n", 1), ("a,\"b\nc,\"d\"\n", 1)] {
+            let rows = rows(text);
+            assert!(rows[0].2.is_some(), "{text:?}: {rows:?}");
+            assert!(rows.len() == 1 + rest && rows[1].2.is_none(), "{text:?}: {rows:?}");
+        }
+        assert_eq!(rows("\"a\" ,\"b\"\n"), [good(1, ["a ", "b"])]);
     }
 
     #[test]

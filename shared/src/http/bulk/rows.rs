@@ -191,9 +191,18 @@ fn parse_csv(
 ) -> Result<Parsed, ApiError> {
     let text = String::from_utf8_lossy(body);
     let nothing = Parsed { columns: Ok(Columns::default()), errors: Vec::new(), rows: Vec::new(), count: 0 };
-    let Some(header) = Header::read(&text, reading, Delimiter::Comma) else { return Ok(nothing) };
-    if header.is_broken {
-        return Err(ApiError::Invalid(vec![FieldError::whole("A quoted cell in the header row is not closed.")]));
+    let Some(header) = Header::read(&text, reading, Delimiter::Comma) else {
+        let is_beyond = |line: &u32| *line > 1;
+        return match reading.header_line.filter(is_beyond) {
+            Some(line) => Err(ApiError::Invalid(vec![FieldError::parameter(
+                "header_line",
+                format!("{line}: the file ends before this line"),
+            )])),
+            None => Ok(nothing),
+        };
+    };
+    if let Some(broken) = header.broken {
+        return Err(ApiError::Invalid(vec![FieldError::whole(format!("The header row {broken}."))]));
     }
     if header.names.iter().any(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
         return Err(ApiError::Malformed(format!("The header row {NOT_UTF8}.")));
