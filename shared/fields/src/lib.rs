@@ -63,7 +63,7 @@ pub const ASSET_COLUMNS: &[Column] = &[
     Column::new("id", CellType::Word, ""),
     Column::new("asset_tag", CellType::Word, ASSET_TAG),
     Column::new("name", CellType::Text, NAME),
-    Column::new("status", CellType::Word, "status assetstatus zustand lagerstatus statut état estado"),
+    Column::new("status", CellType::Word, "status statuslabel assetstatus zustand lagerstatus statut état estado"),
     Column::new("asset_type_id", CellType::Word, ""),
     Column::new("asset_type_code", CellType::Word, ASSET_TYPE_CODE),
     Column::new("model_id", CellType::Word, ""),
@@ -100,20 +100,20 @@ pub const ASSET_FILTERS: &[(&str, &str)] = &[
 ];
 
 const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr invnr numérodinventaire \
-    ndinventaire nºdinventaire nodinventaire númerodeinventario assetid barcode inventorycode annotatedassetid invčíslo inventárníčíslo";
+    ndinventaire nºdinventaire nodinventaire númerodeinventario ninventario nºinventario assetid barcode inventorycode annotatedassetid invčíslo inventárníčíslo";
 const ASSET_TYPE_CODE: &str =
     "assettypecode assettype devicetype gerätetyp geraetetyp typ type kategorie category catégorie categoría tipo";
 const NAME: &str = "assetname itemname devicename computername displayname hostname name partname bezeichnung gerätename gerät désignation \
-    nom nombre product produkt název";
+    nom nombre product produkt název descripción";
 const SERIAL_NUMBER: &str = "serialnumber serial serialno serialnr sn deviceserialnumber hardwareserial seriennummer seriennr \
     numérodesérie númerodeserie ndesérie ndeserie nºdesérie nºdeserie nsérie nºsérie nodesérie";
 const PURCHASE_DATE: &str = "purchasedate purchased purchasedtime purchasetime podate invoicedate dateofpurchase kaufdatum anschaffungsdatum dateachat \
-     datedachat fechadecompra bought boughton purchasedon gekauft gekauftam datumpořízení";
+     datedachat fechadecompra bought boughton purchasedon gekauft gekauftam datumpořízení anschaffung";
 const PURCHASE_PRICE: &str = "purchaseprice purchasedprice purchasecost price cost preis kaufpreis anschaffungspreis \
     anschaffungskosten anschaffungswert einkaufspreis prix prixdachat precio preciodecompra initialprice cena";
 const WARRANTY_UNTIL: &str = "warrantyexpiration warrantyend warrantyexpires warrantyexpirationdate warrantyexpiry warrantyuntil \
     warrantyenddate garantiebis garantieende garantieablauf findegarantie garantíahasta warranty garantie";
-const MANUFACTURER: &str = "manufacturer make brand devicemanufacturer hersteller fabricant marque fabricante marca";
+const MANUFACTURER: &str = "manufacturer make brand devicemanufacturer hersteller fabrikat fabricant marque fabricante marca";
 const NOTES: &str = "assetnotes itemnotes notes comments remarks kommentar kommentare notizen bemerkung bemerkungen \
     remarques notas observaciones";
 const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \
@@ -121,7 +121,7 @@ const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assig
 
 const ASSIGNED_TO_NAME: &str = "assignedtoname primaryuserdisplayname checkedouttoname checkedoutto assignedto primaryuser owner user userfullname employee \
     benutzer nutzer benutzername anwender mitarbeiter besitzer inhaber verantwortlicher verantwortliche zugewiesenan ausgegebenan primärerbenutzer \
-    hauptbenutzer utilisateur utilisateurprincipal attribuéà usuario asignadoa annotateduser";
+    hauptbenutzer utilisateur utilisateurprincipal attribuéà affectéà usuario asignadoa annotateduser";
 
 pub const USER_COLUMNS: &[Column] = &[
     Column::new("id", CellType::Word, ""),

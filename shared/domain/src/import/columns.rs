@@ -2,7 +2,7 @@
 
 use crate::assets::csv_cell::CLEAR;
 use crate::catalog::custom_fields::field_name;
-use crate::import::parameters::{ColumnName, Headings, LEVELS, Reading, ValueMapping};
+use crate::import::parameters::{ColumnName, Headings, LEVELS, Mapping, Reading, ValueMapping};
 use crate::import::suggestion::headings;
 use crate::import::{CUSTOM_FIELD, Kind, REASONS, dates, prices};
 use crate::values::field_error::{FieldError, unknown_name};
@@ -96,7 +96,7 @@ impl Columns {
                 errors.column(name, || fault);
             } else if !kind.has_field(&field) {
                 errors.column(name, || match headings::field(kind, name) {
-                    Some(guess) => format!("unknown column; could be {guess}: `map={name}={guess}`"),
+                    Some(guess) => format!("unknown column; could be {guess}: `map={}`", Mapping::of(name, Some(guess))),
                     None => unknown_name(&shown(name), &known, "column", unknown),
                 });
                 unknown += 1;
@@ -137,7 +137,7 @@ impl Columns {
             let detail = if !self.kind.has_field(field) {
                 format!("is not a field of {}", self.kind.path())
             } else if let Some(Column { heading, .. }) = self.column(field) {
-                format!("the column {heading:?} is this field already; ignore it with `map={heading}=`")
+                format!("the column {heading:?} is this field already; ignore it with `map={}`", Mapping::of(heading, None))
             } else if !seen.insert(field) {
                 "is given twice".to_owned()
             } else if let Err(detail) = self.converted(field, Cow::Borrowed(&constant.value)) {

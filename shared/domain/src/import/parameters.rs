@@ -13,7 +13,7 @@ use std::str::FromStr;
 /// Characters that a backslash makes ordinary.
 const SPECIAL: [char; 6] = ['\\', '=', ':', '+', '/', '#'];
 /// Maximum number of the header's line.
-const MAX_HEADER_LINE: u32 = 1_000;
+pub const MAX_HEADER_LINE: u32 = 1_000;
 
 string_enum! {
     /// The character between the cells of a CSV file.
@@ -162,7 +162,8 @@ impl fmt::Display for ColumnName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(formatter, "#{number}"),
-            Self::Heading(heading) => formatter.write_str(heading),
+            // A sign that would join columns is escaped only where columns are joined: see [`Mapping::new`].
+            Self::Heading(heading) => formatter.write_str(&escaped_heading(heading, &[])),
         }
     }
 }
@@ -191,9 +192,20 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    pub fn new(headings: &[&str], separator: &str, field: Option<&str>) -> Self {
-        let headings: Vec<String> = headings.iter().map(|heading| escaped_heading(heading)).collect();
-        Self { columns: headings.join(separator), field: field.map(str::to_owned) }
+    /// Maps columns, of which several are joined with the separator.
+    pub fn new(columns: &[ColumnName], separator: &str, field: Option<&str>) -> Self {
+        let joins: &[char] = if columns.len() > 1 { &['+', '/'] } else { &[] };
+        let written = |column: &ColumnName| match column {
+            ColumnName::Heading(heading) => escaped_heading(heading, joins),
+            number @ ColumnName::Number(_) => number.to_string(),
+        };
+        let columns: Vec<String> = columns.iter().map(written).collect();
+        Self { columns: columns.join(separator), field: field.map(str::to_owned) }
+    }
+
+    /// Maps the column with a heading.
+    pub fn of(heading: &str, field: Option<&str>) -> Self {
+        Self::new(&[ColumnName::Heading(heading.trim().to_owned())], "", field)
     }
 
     /// Returns the columns, and the text between their cells.
@@ -268,6 +280,12 @@ pub struct ValueMapping {
     pub text: String,
     /// Empty if the cell counts as empty.
     pub meaning: String,
+}
+
+impl ValueMapping {
+    pub fn new(field: &str, text: &str, meaning: &str) -> Self {
+        Self { field: field.to_owned(), text: text.to_owned(), meaning: meaning.to_owned() }
+    }
 }
 
 impl FromStr for ValueMapping {
@@ -372,9 +390,9 @@ fn escaped(text: &str, special: &[char]) -> String {
     written
 }
 
-/// Escapes a heading for a mapping: only a `#` that would be read as a number.
-fn escaped_heading(heading: &str) -> String {
-    let written = escaped(heading, &['\\']);
+/// Escapes a heading for a mapping: characters that join columns, and a `#` that would be read as a number.
+fn escaped_heading(heading: &str, joins: &[char]) -> String {
+    let written = escaped(heading, joins);
     if matches!(ColumnName::parse(heading), ColumnName::Number(_)) { format!("\\{written}") } else { written }
 }
 
@@ -461,7 +479,7 @@ mod tests {
             let (heading, field, text) = (heading.trim(), field.trim(), text.trim());
             prop_assume!(!heading.is_empty() && field != "?");
             let written = Reading {
-                maps: vec![Mapping::new(&[heading], "", Some(field))],
+                maps: vec![Mapping::of(heading, Some(field))],
                 values: vec![ValueMapping { field: field.into(), text: text.into(), meaning: value.clone() }],
                 constants: vec![Constant { field: field.into(), value }],
                 ..Reading::default()

@@ -22,6 +22,9 @@ const HOLDERS: [&str; 4] = ["checkedoutto", "assignedto", "primaryuser", "borrow
 const CUSTOM: [(&str, &str); 1] =
     [("custom_fields.cost_center", "costcenter costcentre kostenstelle centredecoût centredecoûts centrodecoste centrodecosto")];
 
+/// Longer headings aren't recognized.
+const MAX_LENGTH: usize = 200;
+
 /// Words of headings that say how a value is given, not what it is.
 const MANNERS: [&str; 20] = [
     "brutto", "netto", "gross", "net", "eur", "euro", "euros", "usd", "chf", "gbp", "inkl", "incl", "mwst", "ust", "vat", "ttc",
@@ -39,12 +42,16 @@ fn has(headings: &str, plain: &str) -> bool {
 
 /// Normalizes a heading: removes Homebox's prefix `HB.`, spaces and punctuation, and converts the rest to lower case.
 pub fn plain(heading: &str) -> String {
+    let heading = if heading.len() > MAX_LENGTH { "" } else { heading };
     let heading = heading.strip_prefix("HB.").unwrap_or(heading);
     heading.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// Returns the [plain] heading, and the one without brackets, currencies and words such as `brutto`: `Price (EUR)` is `price`.
 fn readings(heading: &str) -> Vec<String> {
+    if heading.len() > MAX_LENGTH {
+        return Vec::new();
+    }
     let mut depth = 0_u32;
     let outside = heading.chars().filter(|character| {
         match character {
@@ -96,15 +103,25 @@ pub struct Placed {
     pub field: &'static str,
 }
 
-/// Places the `open` columns of a file, unless other columns are the field already.
-pub fn place(kind: Kind, names: &[String], open: &[usize], is_taken: impl Fn(&str) -> bool) -> Vec<Placed> {
+/// Places the `open` columns of a file, unless other columns are the field already. `fitting` returns the field that the cells of a
+/// column can be, if its heading says a field.
+pub fn place(
+    kind: Kind,
+    names: &[String],
+    open: &[usize],
+    is_taken: impl Fn(&str) -> bool,
+    mut fitting: impl FnMut(usize, &'static str) -> Option<&'static str>,
+) -> Vec<Placed> {
     let name = |index: usize| names.get(index).map_or("", |name| name.as_str());
     // In a list of users' assets, other columns describe the assets, so `Name` isn't the user's.
     let is_of_holder = |index: usize| kind == Kind::Users && of_holder(name(index)).is_some();
     let has_holders = open.iter().any(|index| is_of_holder(*index) && field(kind, name(*index)) == Some("email"));
     let is_candidate = |index: usize| !has_holders || is_of_holder(index);
-    let guesses: Vec<Option<(&'static str, usize)>> =
-        open.iter().map(|index| guess(kind, name(*index)).filter(|_| is_candidate(*index))).collect();
+    let mut guessed = |index: usize| {
+        let (field, rank) = guess(kind, name(index)).filter(|_| is_candidate(index))?;
+        Some((fitting(index, field)?, rank))
+    };
+    let guesses: Vec<Option<(&'static str, usize)>> = open.iter().map(|index| guessed(*index)).collect();
     let mut placed = Vec::<Placed>::new();
     for (index, guess) in open.iter().zip(&guesses) {
         let Some((field, rank)) = *guess else { continue };
@@ -157,7 +174,7 @@ mod tests {
     fn suggested(kind: Kind, header: &str) -> (String, String) {
         let names: Vec<String> = header.split(',').map(str::to_owned).collect();
         let open: Vec<usize> = (0..names.len()).filter(|index| !kind.has_field(&names[*index])).collect();
-        let placed = place(kind, &names, &open, |field| names.iter().any(|name| name == field));
+        let placed = place(kind, &names, &open, |field| names.iter().any(|name| name == field), |_, field| Some(field));
         let columns = |placed: &Placed| placed.columns.iter().map(|index| names[*index].as_str()).collect::<Vec<_>>();
         let mapped = |placed: &Placed| format!("{}={}", columns(placed).join(placed.separator), placed.field);
         let is_unknown = |index: &&usize| !placed.iter().any(|placed| placed.columns.contains(index));
@@ -287,6 +304,12 @@ mod tests {
             ("Owner email", Some("assigned_to_email")),
             ("Cost Center", Some("custom_fields.cost_center")),
             ("Hersteller / Modell", Some("model")),
+            ("Fabrikat", Some("manufacturer")),
+            ("Anschaffung", Some("purchase_date")),
+            ("Affecté à", Some("assigned_to_name")),
+            ("Nº inventario", Some("asset_tag")),
+            ("Descripción", Some("name")),
+            ("Status Label", Some("status")),
             ("()", None),
         ] {
             assert_eq!(field(Kind::Assets, heading), expected, "{heading}");

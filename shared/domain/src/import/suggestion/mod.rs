@@ -8,16 +8,26 @@ mod sheet;
 pub mod survey;
 pub mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use sheet::{Format, Sheet};
 
-use crate::import::parameters::{Constant, Headings, Mapping, Reading, ValueMapping};
+use crate::assets::csv_cell;
+use crate::import::columns::{Columns, custom_field_fault, field_of};
+use crate::import::dates::date_of_day_number;
+use crate::import::parameters::{ColumnName, Constant, Headings, Mapping, Reading, ValueMapping};
 use crate::import::prices::Decimal;
-use crate::import::{Kind, OWNER_NAME, REASONS};
-use crate::values::field_error::distance;
+use crate::import::{CUSTOM_FIELD, Kind, OWNER_NAME, REASONS};
+use crate::values::field_error::{ErrorLocation, FieldError, distance};
+use crate::values::id::AssetId;
+use crate::values::json::is_private;
 use crate::values::string_enum::string_enum;
-use fields::compared::{fold, name_key};
+use fields::compared::{fold, lower, name_key};
+use fields::serial_number::{is_placeholder, is_shortened};
 use headings::{Placed, plain};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use survey::{Dates, Finding, Identifiers, Prices, Surveyed};
 use utoipa::ToSchema;
@@ -38,7 +48,13 @@ const MAX_COMPARED: usize = 500;
 const TIMES: [&str; 4] = ["status_changed_at", "created_at", "updated_at", "last_seen_at"];
 const OTHER_TIME: &str = "it seems to be a time of another system";
 const OWNERS: [&str; 2] = [OWNER_NAME, "assigned_to_email"];
-const QUANTITIES: [&str; 2] = ["quantity", "qty"];
+/// The field with the ID of the user who has the asset.
+const HOLDER: &str = "assigned_to";
+const QUANTITIES: [&str; 7] = ["quantity", "qty", "menge", "anzahl", "stückzahl", "quantité", "cantidad"];
+/// Columns with longer headings are mapped by their numbers.
+const MAX_HEADING: usize = 255;
+/// Endings of plurals.
+const PLURALS: [&str; 5] = ["s", "es", "e", "n", "en"];
 
 string_enum! {
     /// What kind of list a file seems to be.
@@ -147,27 +163,37 @@ impl Survey {
     /// Looks at a file.
     pub fn of(kind: Kind, sheet: Sheet, given: Decided) -> Self {
         let count = sheet.names.len();
-        let surveyed = (0..count).map(|_| Surveyed::default()).collect();
         let mut survey = Self {
             kind,
             given,
-            sheet,
             uses: vec![None; count],
             misfits: BTreeMap::new(),
-            surveyed,
+            surveyed: (0..count).map(|index| Surveyed::of(sheet.cells(index))).collect(),
             joined: Vec::new(),
-            doubts: Vec::new(),
+            doubts: sheet.doubts.clone(),
+            sheet,
         };
         survey.note_given();
         survey.place();
-        survey.look();
-        survey.check_cells();
+        survey.place_by_values();
         survey.owners();
         survey
     }
 
     fn name(&self, index: usize) -> &str {
         self.sheet.names.get(index).map_or("", |name| name.as_str())
+    }
+
+    /// Returns the column as a mapping names it.
+    fn named(&self, index: usize) -> ColumnName {
+        match self.name(index) {
+            name if name.is_empty() || name.len() > MAX_HEADING => ColumnName::Number(index + 1),
+            name => ColumnName::Heading(name.to_owned()),
+        }
+    }
+
+    fn map(&self, index: usize, field: &str) -> Mapping {
+        Mapping::new(&[self.named(index)], "", Some(field).filter(|field| !field.is_empty()))
     }
 
     fn set(&mut self, index: usize, field: Option<&str>, why: impl Into<String>, source: Source) {
@@ -180,16 +206,29 @@ impl Survey {
         self.set(index, field, why, Source::Guess);
     }
 
-    /// Notes what the mappings and the headings say themselves. The mappings take precedence.
+    /// Leaves a column to people.
+    fn leave_open(&mut self, index: usize, why: impl Into<String>) {
+        self.joined.retain(|placed| !placed.columns.contains(&index));
+        self.misfits.insert(index, why.into());
+        self.uses[index] = None;
+    }
+
+    /// Returns the field that a heading names by itself.
+    fn own_field(&self, index: usize) -> Option<String> {
+        let field = field_of(self.name(index));
+        let is_good = custom_field_fault(&field).is_none() && !field.strip_prefix(CUSTOM_FIELD).is_some_and(is_private);
+        let is_own = self.kind.has_field(&field) && is_good && !self.sheet.repeated.contains_key(self.name(index));
+        Some(field).filter(|_| is_own)
+    }
+
+    /// Whether the file is an export of this service, or of another installation.
+    fn is_export(&self) -> bool {
+        let has = |name: &str| self.sheet.names.iter().any(|known| known == name);
+        has("id") && has(if self.kind == Kind::Users { "email" } else { "asset_tag" }) && (has("created_at") || has("updated_at"))
+    }
+
+    /// Notes what the mappings say, and the headings that are fields. The mappings take precedence, and then columns with cells.
     fn note_given(&mut self) {
-        for index in 0..self.uses.len() {
-            let name = self.name(index).to_owned();
-            let is_own =
-                self.kind.has_field(&name) && !TIMES.contains(&name.as_str()) && !self.sheet.repeated.contains_key(&name);
-            if is_own || name == REASONS {
-                self.set(index, is_own.then_some(&name), "its heading is the field", Source::Heading);
-            }
-        }
         let headings = Headings::new(&self.sheet.names);
         let maps = self.given.reading.maps.iter();
         let found: Vec<_> = maps.filter_map(|map| Some((map.find(&headings).ok()?.0, map.field.clone()))).collect();
@@ -197,26 +236,68 @@ impl Survey {
             let why = if columns.len() > 1 { "joined, as given" } else { "as given" };
             columns.iter().for_each(|index| self.set(*index, field.as_deref(), why, Source::Caller));
         }
-    }
-
-    /// Places the other columns by their headings.
-    fn place(&mut self) {
-        let is_open = |index: &usize| self.uses[*index].is_none() && !self.name(*index).is_empty();
-        let mut open: Vec<usize> = (0..self.uses.len()).filter(is_open).collect();
-        let is_export = self.sheet.names.iter().any(|name| name == "id");
-        for index in &open {
-            let name = self.name(*index).to_owned();
-            if TIMES.contains(&name.as_str()) {
-                let why = if is_export { "its heading is the field" } else { OTHER_TIME };
-                self.guess(*index, is_export.then_some(&name), why);
+        for index in 0..self.uses.len() {
+            if self.uses[index].is_some() {
+                continue;
+            }
+            let heading = self.name(index).to_owned();
+            if heading == REASONS {
+                self.set(index, None, "the reasons of an earlier import", Source::Heading);
+            } else if TIMES.contains(&heading.as_str()) && !self.is_export() {
+                self.guess(index, None, OTHER_TIME);
+            } else if self.surveyed[index].filled > 0 || self.sheet.rows.is_empty() {
+                let field = self.own_field(index).filter(|field| match self.kind.column(field).map(|column| column.name) {
+                    Some(field @ (HOLDER | OWNER_NAME | "assigned_to_email")) => {
+                        self.fitting(index, field).map_or(field != HOLDER, |fitting| fitting == field)
+                    }
+                    _ => true,
+                });
+                if let Some(field) = field {
+                    self.set(index, Some(&field), "its heading is the field", Source::Heading);
+                }
             }
         }
+    }
+
+    fn fitting(&self, index: usize, field: &'static str) -> Option<&'static str> {
+        survey::fitting(field, self.kind.column(field).map(|column| column.cell), self.cells(index))
+    }
+
+    /// Places the other columns by their headings: those with cells, and then those without, which never take a field from them.
+    fn place(&mut self) {
         let is_time = |index: usize| headings::field(self.kind, self.name(index)).is_some_and(|field| TIMES.contains(&field));
-        open.retain(|index| !is_time(*index));
-        let taken: BTreeSet<String> = self.uses.iter().flatten().filter_map(|used| used.field.clone()).collect();
-        let is_set = |field: &str| self.given.reading.constants.iter().any(|constant| constant.field == field);
-        let is_taken = |field: &str| taken.contains(field) || is_set(field);
-        for placed in headings::place(self.kind, &self.sheet.names, &open, is_taken) {
+        let is_open = |index: &usize| self.uses[*index].is_none() && !self.name(*index).is_empty() && !is_time(*index);
+        let open: Vec<usize> = (0..self.uses.len()).filter(is_open).collect();
+        let (filled, empty): (Vec<usize>, Vec<usize>) =
+            open.into_iter().partition(|index| self.surveyed[*index].filled > 0 || self.sheet.rows.is_empty());
+        self.place_by_headings(&filled);
+        for index in &empty {
+            if let Some(field) = self.own_field(*index).filter(|field| !self.is_taken(field)) {
+                self.set(*index, Some(&field), "its heading is the field", Source::Heading);
+            }
+        }
+        let empty: Vec<usize> = empty.into_iter().filter(|index| self.uses[*index].is_none()).collect();
+        self.place_by_headings(&empty);
+        for index in empty {
+            if self.uses[index].is_none() && !self.sheet.is_cut {
+                self.guess(index, None, "it has no cells");
+            }
+        }
+    }
+
+    fn place_by_headings(&mut self, open: &[usize]) {
+        let mut misfits = BTreeMap::new();
+        let fitting = |index: usize, field: &'static str| {
+            let fitting =
+                self.fitting(index, field).filter(|_| field != "asset_type_code" || !self.surveyed[index].has_more_values);
+            if fitting.is_none() {
+                misfits.insert(index, format!("its heading could be {field}, but its values can't"));
+            }
+            fitting
+        };
+        let all = headings::place(self.kind, &self.sheet.names, open, |field| self.is_taken(field), fitting);
+        self.misfits.extend(misfits);
+        for placed in all {
             let is_joined = placed.columns.len() > 1;
             let why = if is_joined { "its heading, joined with others" } else { "its heading" };
             placed.columns.iter().for_each(|column| self.guess(*column, Some(placed.field), why));
@@ -224,82 +305,81 @@ impl Survey {
         }
     }
 
-    fn look(&mut self) {
-        for row in &self.sheet.rows {
-            for (index, (cell, surveyed)) in row.iter().zip(&mut self.surveyed).enumerate() {
-                let field = self.uses.get(index).and_then(|used| used.as_ref()?.field.as_deref()).unwrap_or_default();
-                surveyed.note(cell.trim(), field, self.kind.column(field).map(|column| column.cell));
-            }
-        }
+    fn is_taken(&self, field: &str) -> bool {
+        self.column(field).is_some() || self.given.reading.constants.iter().any(|constant| constant.field == field)
     }
 
-    /// Corrects guesses by the cells: a column `Warranty` can have months instead of dates, and a column without a telling heading
-    /// can have addresses or statuses.
-    fn check_cells(&mut self) {
+    /// Places columns without a telling heading that have addresses or statuses.
+    fn place_by_values(&mut self) {
+        let is_users = self.kind == Kind::Users;
+        let email = if is_users { "email" } else { "assigned_to_email" };
+        let words: &[&str] = if is_users { &["role", "is_active"] } else { &["status"] };
         for index in 0..self.uses.len() {
+            if self.uses[index].is_some() || self.name(index).is_empty() {
+                continue;
+            }
             let surveyed = &self.surveyed[index];
-            match &self.uses[index] {
-                Some(Use { field: Some(field), source: Source::Guess, .. }) => {
-                    let cell = self.kind.column(field).map(|column| column.cell);
-                    if !surveyed.fits(cell) {
-                        self.misfits.insert(index, format!("its heading could be {field}, but its values can't"));
-                        self.uses[index] = None;
-                    }
-                }
-                None if !self.name(index).is_empty() && surveyed.filled > 0 => {
-                    let email = if self.kind == Kind::Users { "email" } else { "assigned_to_email" };
-                    let words: &[&str] = if self.kind == Kind::Users { &["role", "is_active"] } else { &["status"] };
-                    let is_open = |field: &&str| self.column(field).is_none();
-                    let are_addresses = surveyed.addresses == surveyed.filled && surveyed.addresses > 1;
-                    let found = Some(email).filter(|_| are_addresses).filter(is_open);
-                    let found =
-                        found.or_else(|| words.iter().copied().filter(is_open).find(|field| surveyed.are_words_of(field)));
-                    if let Some(field) = found {
-                        self.guess(index, Some(field), "its values");
-                    }
-                }
-                _ => {}
+            let is_open = |field: &&str| !self.is_taken(field);
+            let found = Some(email).filter(|_| surveyed.are_addresses()).filter(is_open);
+            let found = found.or_else(|| words.iter().copied().filter(is_open).find(|field| surveyed.are_words_of(field)));
+            if let Some(field) = found {
+                self.guess(index, Some(field), "its values");
             }
         }
     }
 
     /// Returns the first column that is the field.
     fn column(&self, field: &str) -> Option<usize> {
-        self.uses.iter().position(|used| used.as_ref().is_some_and(|used| used.field.as_deref() == Some(field)))
+        self.columns_where(|known| known == field).next()
     }
 
     fn is_joined(&self, index: usize) -> bool {
         self.joined.iter().any(|placed| placed.columns.contains(&index))
     }
 
-    /// Decides by a column's cells, regardless of its heading, whether the column contains users' names or e-mail addresses. A
-    /// column with addresses makes columns with names superfluous.
+    /// Leaves out the names of holders whose addresses another column has. Holders are never left out otherwise.
     fn owners(&mut self) {
-        let is_owner = |used: &Option<Use>| {
-            used.as_ref().and_then(|used| used.field.as_deref()).is_some_and(|field| OWNERS.contains(&field))
-        };
-        let owners: Vec<usize> = (0..self.uses.len()).filter(|index| is_owner(&self.uses[*index])).collect();
-        let has_addresses = |index: &&usize| self.surveyed[**index].addresses * 2 > self.surveyed[**index].filled;
-        let addresses = owners.iter().find(has_addresses).copied();
-        for index in owners {
-            let surveyed = &self.surveyed[index];
-            let is_given = self.uses[index].as_ref().is_some_and(|used| used.source == Source::Caller);
-            if is_given || surveyed.filled == 0 {
+        let given = |used: &Use| used.source == Source::Caller;
+        let names: Vec<usize> = self.columns_where(|field| field == OWNER_NAME).collect();
+        let Some(addresses) = self.column("assigned_to_email") else { return self.strange_holders() };
+        let other = shortened(self.name(addresses));
+        let is_filled = |row: &[String], index: usize| row.get(index).is_some_and(|cell| survey::is_filled(cell.trim()));
+        let without = |row: &&Vec<String>| !is_filled(row, addresses) && names.iter().any(|index| is_filled(row, *index));
+        let without = self.sheet.rows.iter().filter(without).count();
+        for index in names {
+            if self.uses[index].as_ref().is_some_and(given) {
                 continue;
             }
-            let (field, why) = if addresses == Some(index) {
-                (Some("assigned_to_email"), "its values are e-mail addresses".to_owned())
-            } else if let Some(other) = addresses {
-                (None, format!("{} has the e-mail addresses of users", self.name(other)))
-            } else if surveyed.names * 2 > surveyed.filled || self.is_joined(index) {
-                (Some(OWNER_NAME), "its values are names of users".to_owned())
-            } else {
-                (None, "it has neither names nor e-mail addresses of users".to_owned())
-            };
-            if field.is_none() {
+            if without == 0 {
                 self.joined.retain(|placed| !placed.columns.contains(&index));
+                self.guess(index, None, format!("{other} has the e-mail addresses of users"));
+            } else {
+                let why = format!("{other} has the e-mail addresses of users, but not in {}", count(without, "row with a name"));
+                self.leave_open(index, why);
             }
-            self.guess(index, field, why);
+        }
+        self.strange_holders();
+    }
+
+    /// Tells about columns whose headings promise holders, and whose cells are neither names nor addresses.
+    fn strange_holders(&mut self) {
+        let is_holder = |index: &&usize| {
+            let field = headings::field(self.kind, self.name(**index));
+            self.uses[**index].is_none() && field.is_some_and(|field| OWNERS.contains(&field))
+        };
+        let strange: Vec<usize> = self.misfits.keys().filter(is_holder).copied().collect();
+        for index in strange {
+            let (name, map) = (shortened(self.name(index)), |field| self.map(index, field));
+            let values: Vec<String> = self.surveyed[index].spellings().map(str::to_owned).collect();
+            let value = ValueMapping::new("assigned_to_email", values.first().map_or("", |value| value.as_str()), "ADDRESS");
+            let doubt = format!(
+                "{name}: neither names nor e-mail addresses of users, such as {}. Say who they are, with `map={}` and `value={value}`, or \
+                 ignore them, `map={}`.",
+                listed(&values),
+                map("assigned_to_email"),
+                map("")
+            );
+            self.doubt(doubt);
         }
     }
 
@@ -307,9 +387,9 @@ impl Survey {
     pub fn lookups(&self) -> Lookups {
         let texts = |field: &str| {
             let column = self.column(field).filter(|index| !self.is_joined(*index));
-            let cells = column.into_iter().flat_map(|index| self.cells(index)).filter(|cell| !cell.is_empty() && *cell != "\\N");
+            let cells = column.into_iter().flat_map(|index| self.cells(index));
             let mut found = BTreeSet::new();
-            for cell in cells {
+            for cell in cells.filter(|cell| survey::is_filled(cell) && !survey::is_unknown(cell)) {
                 if found.len() < MAX_LOOKED_UP {
                     found.insert(cell.to_owned());
                 }
@@ -320,7 +400,14 @@ impl Survey {
     }
 
     fn cells(&self, index: usize) -> impl Iterator<Item = &str> {
-        self.sheet.rows.iter().map(move |row| row.get(index).map_or("", |cell| cell.trim()))
+        self.sheet.cells(index)
+    }
+
+    /// Returns the number of cells of a column that have a property, and the first one; `None` without one.
+    fn find(&self, index: usize, is_one: impl Fn(&str) -> bool) -> Option<(usize, &str)> {
+        let mut found = self.cells(index).filter(|cell| is_one(cell));
+        let first = found.next()?;
+        Some((1 + found.count(), first))
     }
 
     /// Proposes the parameters of an import.
@@ -331,17 +418,25 @@ impl Survey {
         reading.delimiter = self.sheet.delimiter;
         let list = self.list();
         self.doubts.extend(self.doubt_of_list(list));
-        self.garbled();
-        self.vocabularies(&mut reading);
-        self.types(&mut reading, known);
-        self.dates(&mut reading);
-        self.prices(&mut reading);
+        let (mut matched, mut create_unmatched) = (self.given.matched, self.given.create_unmatched);
         self.foreign_ids();
-        let (matched, create_unmatched) = self.matching(&mut reading);
-        self.missing_fields(&reading);
-        self.people(known);
-        self.places(known);
+        if self.sheet.rows.is_empty() {
+            self.doubt("The file has no rows.");
+        } else {
+            self.nameless();
+            self.garbled();
+            self.vocabularies(&mut reading);
+            self.types(&mut reading, known);
+            self.dates(&mut reading);
+            self.prices(&mut reading);
+            (matched, create_unmatched) = self.matching();
+            self.placeholders(&mut reading, matched);
+            self.missing_fields(&reading);
+            self.people(known);
+            self.places(known);
+        }
         self.maps(&mut reading);
+        self.refused_parameters(&reading);
         let mut parameters = reading.parameters();
         parameters.extend(matched.map(|field| ("match", field.to_owned())));
         parameters.extend(create_unmatched.then(|| ("create_unmatched", "true".to_owned())));
@@ -352,14 +447,56 @@ impl Survey {
     fn maps(&self, reading: &mut Reading) {
         for (index, used) in self.uses.iter().enumerate() {
             let Some(Use { field, source: Source::Guess, .. }) = used else { continue };
-            let name = self.name(index);
             if let Some(placed) = self.joined.iter().find(|placed| placed.columns.contains(&index)) {
                 if placed.columns.first() == Some(&index) {
-                    let names: Vec<&str> = placed.columns.iter().map(|index| self.name(*index)).collect();
+                    let names: Vec<ColumnName> = placed.columns.iter().map(|index| self.named(*index)).collect();
                     reading.maps.push(Mapping::new(&names, placed.separator, Some(placed.field)));
                 }
-            } else if field.as_deref() != Some(name) {
-                reading.maps.push(Mapping::new(&[name], "", field.as_deref()));
+            } else if field.as_deref() != Some(self.name(index)) {
+                reading.maps.push(self.map(index, field.as_deref().unwrap_or_default()));
+            }
+        }
+    }
+
+    /// Tells which parameters an import would refuse.
+    fn refused_parameters(&mut self, reading: &Reading) {
+        if self.sheet.is_cut {
+            return;
+        }
+        let resolved = Columns::resolve(self.kind, &self.sheet.names, &self.sheet.repeated, reading, None);
+        let of_parameter = |error: &FieldError| match &error.location {
+            ErrorLocation::Parameter(name) => Some(format!("{name}: {}", error.reason.text)),
+            _ => None,
+        };
+        self.doubts.extend(resolved.err().iter().flatten().filter_map(of_parameter));
+    }
+
+    /// Ignores columns that have cells but no heading.
+    fn nameless(&mut self) {
+        for index in 0..self.uses.len() {
+            if self.name(index).is_empty() && self.uses[index].is_none() && self.surveyed[index].filled > 0 {
+                self.guess(index, None, "it has no heading");
+                let map = self.map(index, if self.kind == Kind::Users { "display_name" } else { "notes" });
+                self.doubt(format!("Column {} has cells but no heading, and is ignored. If it matters: `map={map}`.", index + 1));
+            }
+        }
+    }
+
+    /// Treats placeholders as empty cells.
+    fn placeholders(&mut self, reading: &mut Reading, matched: Option<&str>) {
+        for index in 0..self.uses.len() {
+            let field = self.uses[index].as_ref().and_then(|used| used.field.clone());
+            let is_wanted = |field: &String| {
+                let has_words =
+                    known(field).next().is_some() || ["id", "name", "display_name", "email"].contains(&field.as_str());
+                !has_words && matched != Some(field) && !self.is_joined(index)
+            };
+            let Some(field) = field.filter(is_wanted) else { continue };
+            let is_serial = field == "serial_number";
+            let is_one = |cell: &&str| if is_serial { is_placeholder(cell) } else { survey::is_unknown(cell) };
+            let distinct: BTreeSet<&str> = self.cells(index).filter(|cell| survey::is_filled(cell)).collect();
+            for text in distinct.into_iter().take(MAX_LOOKED_UP).filter(is_one) {
+                add_value(reading, &field, text, "");
             }
         }
     }
@@ -372,7 +509,7 @@ impl Survey {
                 (None, None) => (None, self.why_unplaced(name)),
             };
             let example = self.surveyed[index].example.as_deref().map(shortened);
-            SuggestedColumn { heading: shortened(name), field, example, why }
+            SuggestedColumn { heading: name.clone(), field, example, why }
         };
         self.sheet.names.iter().enumerate().filter(|(_, name)| !name.is_empty()).map(column).collect()
     }
@@ -392,7 +529,7 @@ impl Survey {
     fn custom_fields(&mut self, known: &LookedUp) {
         let fields: BTreeMap<String, &String> = known.custom_fields.iter().map(|field| (plain(field), field)).collect();
         for index in 0..self.uses.len() {
-            let field = fields.get(&plain(self.name(index))).map(|field| format!("{}{field}", crate::import::CUSTOM_FIELD));
+            let field = fields.get(&plain(self.name(index))).map(|field| format!("{CUSTOM_FIELD}{field}"));
             if let Some(field) = field.filter(|field| self.uses[index].is_none() && self.column(field).is_none()) {
                 self.guess(index, Some(&field), "a custom field of your types");
             }
@@ -404,13 +541,14 @@ impl Survey {
     }
 
     fn garbled(&mut self) {
-        let garbled =
-            self.surveyed.iter().zip(&self.sheet.names).find_map(|(column, name)| Some((name, column.garbled.as_ref()?)));
+        let cell = |(name, column): (&'_ String, &Surveyed)| {
+            let cell = column.garbled.clone().or_else(|| Some(name.clone()).filter(|name| survey::is_garbled(name)))?;
+            Some((shortened(name), shortened(&cell)))
+        };
+        let garbled = self.sheet.names.iter().zip(&self.surveyed).find_map(cell);
         if let Some((name, cell)) = garbled {
             let doubt = format!(
-                "{}: letters are garbled, as in {}: the file was saved as UTF-8, and read as Windows-1252. Export it again.",
-                shortened(name),
-                shortened(cell)
+                "{name}: letters are garbled, as in {cell}: the file was saved as UTF-8, and read as Windows-1252. Export it again."
             );
             self.doubt(doubt);
         }
@@ -424,9 +562,8 @@ impl Survey {
             self.cells(*index).for_each(|cell| dates.note(cell));
         }
         for index in columns {
-            let Some((number, first)) = self.surveyed[index].day_numbers.clone() else { continue };
-            let cells = count(number, "cell");
-            let name = shortened(self.name(index));
+            let Some((number, first)) = self.find(index, |cell| date_of_day_number(cell).is_some()) else { continue };
+            let (name, cells) = (shortened(self.name(index)), count(number, "cell"));
             self.doubt(format!(
                 "{name}: {cells} with a spreadsheet's day number, such as {first}, will be refused. Format the column as YYYY-MM-DD in \
                  the spreadsheet, and save the file again."
@@ -455,17 +592,26 @@ impl Survey {
     fn prices(&mut self, reading: &mut Reading) {
         let is_price = |field: &str| self.kind.column(field).is_some_and(|column| column.cell == fields::CellType::Number);
         let mut prices = Prices::default();
-        self.columns_where(is_price).flat_map(|index| self.cells(index)).for_each(|cell| prices.note(cell));
+        let columns: Vec<usize> = self.columns_where(is_price).collect();
+        columns.iter().flat_map(|index| self.cells(*index)).for_each(|cell| prices.note(cell));
         match prices.finding() {
             Finding::Nothing => {}
             _ if reading.decimal.is_some() => {}
             Finding::Clear(decimal) => reading.decimal = Some(decimal),
-            Finding::Ambiguous => self.doubt(format!(
-                "Prices can be read with a decimal comma and with a decimal point. If 1.249 is more than a thousand, add \
-                 `decimal={}`; if 1,249 is, add `decimal={}`.",
-                Decimal::Comma,
-                Decimal::Point
-            )),
+            Finding::Ambiguous => {
+                // An import would read 1.249 as a small price.
+                for index in columns {
+                    if self.uses[index].as_ref().is_some_and(|used| used.source == Source::Guess) {
+                        self.leave_open(index, "its heading could be purchase_price, but its values can be read in two ways");
+                    }
+                }
+                self.doubt(format!(
+                    "Prices can be read with a decimal comma and with a decimal point. If 1.249 is more than a thousand, add \
+                     `decimal={}`; if 1,249 is, add `decimal={}`.",
+                    Decimal::Comma,
+                    Decimal::Point
+                ));
+            }
         }
     }
 
@@ -475,27 +621,21 @@ impl Survey {
             if known(&field).next().is_none() {
                 continue;
             }
-            let is_given = |value: &str| reading.values.iter().any(|mapping| mapping.field == field && mapping.text == value);
-            let open: Vec<String> = self.surveyed[index]
-                .spellings()
-                .filter(|value| !known(&field).any(|known| known == *value) && !is_given(value))
-                .map(str::to_owned)
-                .collect();
             let mut strange = Vec::new();
-            for text in open {
-                match words::guess(&field, &text) {
-                    Some(meaning) => {
-                        reading.values.push(ValueMapping { field: field.clone(), text, meaning: meaning.to_owned() })
-                    }
-                    None => strange.push(text),
+            for text in self.surveyed[index].spellings().filter(|value| !known(&field).any(|known| known == *value)) {
+                match words::guess(&field, text) {
+                    Some(meaning) => add_value(reading, &field, text, meaning),
+                    None if is_given(reading, &field, text) => {}
+                    None => strange.push(text.to_owned()),
                 }
             }
             if let Some(first) = strange.first() {
                 let values: Vec<&str> = known(&field).collect();
                 let doubt = format!(
-                    "{}: no guess for {}. Say what each means, `value={field}:{first}=…`: {}.",
+                    "{}: no guess for {}. Say what each means, `value={}`: {}.",
                     shortened(self.name(index)),
                     listed(&strange),
+                    ValueMapping::new(&field, first, "…"),
                     values.join(", ")
                 );
                 self.doubt(doubt);
@@ -503,65 +643,70 @@ impl Survey {
         }
     }
 
-    /// Finds the codes of asset types. A type that can't be found is left out, until somebody fills in its code.
+    /// Finds the codes of asset types. Rows with another type are refused until somebody says what it means.
     fn types(&mut self, reading: &mut Reading, known: &LookedUp) {
-        let Some(index) = self.column("asset_type_code") else { return };
-        let name = shortened(self.name(index));
-        if self.surveyed[index].has_more_values {
-            self.misfits.insert(index, "it has too many values for types of assets".to_owned());
-            self.uses[index] = None;
-            return;
-        }
-        let codes: BTreeMap<String, &str> = known
+        const FIELD: &str = "asset_type_code";
+        let Some(index) = self.column(FIELD) else { return };
+        let codes: Vec<(String, &str)> = known
             .types
             .iter()
             .flatten()
-            .flat_map(|(code, name)| [(name_key(name), code.as_str()), (name_key(code), code.as_str())])
+            .flat_map(|(code, name)| [(name_key(code), code.as_str()), (name_key(name), code.as_str())])
             .collect();
+        let is_plural = |one: &str, other: &str| one.strip_prefix(other).is_some_and(|ending| PLURALS.contains(&ending));
+        let code = |value: &str| {
+            let key = name_key(value);
+            let same = codes.iter().find(|(name, _)| *name == key).map(|(_, code)| *code);
+            let near = || codes.iter().filter(|(name, _)| is_plural(name, &key) || is_plural(&key, name)).map(|(_, code)| *code);
+            same.or_else(|| near().next().filter(|code| near().all(|other| other == *code)))
+        };
         let is_code = |text: &str| {
             (2..=8).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
         };
-        let is_given =
-            |value: &str| reading.values.iter().any(|mapping| mapping.field == "asset_type_code" && mapping.text == value);
-        let (mut missing, mut mappings) = (Vec::new(), Vec::new());
-        for value in self.surveyed[index].spellings().filter(|value| !is_given(value)) {
-            let meaning = match codes.get(&name_key(value)) {
-                Some(code) => *code,
-                None if known.types.is_none() && is_code(value) => value,
-                None => {
-                    missing.push(value.to_owned());
-                    ""
-                }
-            };
-            if meaning != value {
-                mappings.push(ValueMapping {
-                    field: "asset_type_code".to_owned(),
-                    text: value.to_owned(),
-                    meaning: meaning.to_owned(),
-                });
+        let (mut missing, mut found) = (Vec::new(), Vec::new());
+        for value in
+            self.surveyed[index].spellings().filter(|value| !is_given(reading, FIELD, value) && !survey::is_unknown(value))
+        {
+            match code(value) {
+                Some(code) => found.push((value.to_owned(), code)),
+                None if known.types.is_none() && is_code(value) => {}
+                None => missing.push(value.to_owned()),
             }
         }
-        reading.values.extend(mappings);
-        if let Some(first) = missing.first() {
-            let are = if missing.len() == 1 {
-                "1 value is no type".to_owned()
-            } else {
-                format!("{} values are no types", missing.len())
-            };
-            self.doubt(format!(
-                "{name}: {are} of assets: {}. Create the types, or say which they are, such as \
-                 `value=asset_type_code:{first}=LAP`: without one, these assets get no type.",
-                listed(&missing)
-            ));
+        let is_guess = self.uses[index].as_ref().is_some_and(|used| used.source == Source::Guess);
+        let is_varied = missing.len() > 1 && missing.len() * 2 > self.surveyed[index].filled;
+        if is_guess && found.is_empty() && is_varied && self.filled_column("name").is_none() && self.kind == Kind::Assets {
+            if let Some(empty) = self.column("name") {
+                self.guess(empty, None, "it has no cells");
+            }
+            return self.guess(index, Some("name"), "its values, which are no types, are different for most rows");
         }
+        for (value, code) in found.iter().filter(|(value, code)| value != code) {
+            add_value(reading, FIELD, value, code);
+        }
+        let Some(first) = missing.first() else { return };
+        let (name, all) = (shortened(self.name(index)), listed(&missing));
+        let [code, empty] = ["LAP", ""].map(|meaning| ValueMapping::new(FIELD, first, meaning));
+        let are = match (&known.types, missing.len()) {
+            (None, _) => "without the scope catalog:read, it isn't known whether these are types of assets".to_owned(),
+            (_, 1) => "1 value is no type of assets".to_owned(),
+            (_, number) => format!("{number} values are no types of assets"),
+        };
+        self.doubt(format!(
+            "{name}: {are}: {all}. Create the types, or say which they are, such as `value={code}`; or `value={empty}`, for assets \
+             without a type. Until then, rows with an unknown type are refused."
+        ));
     }
 
-    /// Ignores a column `id` that contains another system's IDs.
+    /// Ignores a column `id` with another system's IDs. Only a file that looks like an export of this service has usable ones, or one
+    /// that has nothing else.
     fn foreign_ids(&mut self) {
-        let is_foreign = |index: &usize| self.surveyed[*index].ids == 0 && self.surveyed[*index].filled > 0;
-        if let Some(index) = self.column("id").filter(is_foreign)
-            && self.uses[index].as_ref().is_none_or(|used| used.source != Source::Caller)
-        {
+        let Some(index) = self.column("id").filter(|index| self.surveyed[*index].filled > 0) else { return };
+        let others: &[&str] = if self.kind == Kind::Users { &["email"] } else { &["serial_number", "asset_tag"] };
+        let is_own = self.is_export() || others.iter().all(|field| self.identifiers(field).is_none());
+        let is_given =
+            self.given.matched == Some("id") || self.uses[index].as_ref().is_some_and(|used| used.source == Source::Caller);
+        if !is_given && !(is_own && self.identifiers("id").is_some()) {
             self.guess(index, None, "its values are not IDs of this service");
             for time in TIMES {
                 if let Some(index) = self.column(time) {
@@ -573,25 +718,14 @@ impl Survey {
 
     /// Finds the field that identifies the record of a row. Only exports have usable IDs; serial numbers precede tags, because
     /// files from other systems have serial numbers, too.
-    fn matching(&mut self, reading: &mut Reading) -> (Option<&'static str>, bool) {
+    fn matching(&mut self) -> (Option<&'static str>, bool) {
         let candidates: &[&'static str] =
             if self.kind == Kind::Users { &["id", "email"] } else { &["id", "serial_number", "asset_tag"] };
         let matched = self.given.matched.or_else(|| candidates.iter().copied().find(|field| self.identifiers(field).is_some()));
         // The service would refuse new assets, whose tags it doesn't know yet.
         let create_unmatched = self.given.create_unmatched || (self.given.matched.is_none() && matched == Some("asset_tag"));
-        if matched != Some("serial_number")
-            && let Some(index) = self.column("serial_number")
-        {
-            let placeholders: Vec<String> = self.surveyed[index]
-                .spellings()
-                .filter(|value| fields::serial_number::is_placeholder(value))
-                .filter(|value| !reading.values.iter().any(|known| known.field == "serial_number" && known.text == *value))
-                .map(str::to_owned)
-                .collect();
-            let empty = |text| ValueMapping { field: "serial_number".to_owned(), text, meaning: String::new() };
-            reading.values.extend(placeholders.into_iter().map(empty));
-        }
-        if let Some((number, first)) = self.column("serial_number").and_then(|index| self.surveyed[index].shortened.clone()) {
+        let shortened_serials = self.column("serial_number").and_then(|index| self.find(index, is_shortened));
+        if let Some((number, first)) = shortened_serials.map(|(number, first)| (number, first.to_owned())) {
             let serials = count(number, "serial number");
             self.doubt(format!("A spreadsheet has shortened {serials}, such as {first}, which will be refused."));
         }
@@ -621,12 +755,17 @@ impl Survey {
     fn identifiers(&self, field: &str) -> Option<(usize, Identifiers)> {
         let index = self.column(field)?;
         let found = Identifiers::of(field, self.cells(index));
-        (found.distinct() > 0 && (field != "id" || self.surveyed[index].ids > 0)).then_some((index, found))
+        let is_id = |cell: &str| cell.parse::<AssetId>().is_ok();
+        (found.distinct() > 0 && (field != "id" || self.find(index, is_id).is_some())).then_some((index, found))
+    }
+
+    fn filled_column(&self, field: &str) -> Option<usize> {
+        self.columns_where(|known| known == field).find(|index| self.surveyed[*index].filled > 0)
     }
 
     fn missing_fields(&mut self, reading: &Reading) {
         let is_set = |field: &str| reading.constants.iter().any(|Constant { field: set, .. }| set == field);
-        let has = |field: &str| self.column(field).is_some() || is_set(field);
+        let has = |field: &str| self.filled_column(field).is_some() || is_set(field);
         let mut doubts = Vec::new();
         let required: &[&str] = if self.kind == Kind::Users { &["email", "display_name"] } else { &["name"] };
         for field in required.iter().filter(|field| !has(field)) {
@@ -682,14 +821,18 @@ impl Survey {
 
     fn quantity(&self) -> Option<String> {
         let index = self.sheet.names.iter().position(|name| QUANTITIES.contains(&plain(name).as_str()))?;
-        let (number, first) = self.surveyed[index].above_one.as_ref()?;
-        let rows = if *number == 1 { "1 row stands for".to_owned() } else { format!("{number} rows stand for") };
+        let is_above_one = |cell: &str| cell.len() < 8 && cell.parse::<f64>().is_ok_and(|number| number > 1.0);
+        let (number, first) = self.find(index, is_above_one)?;
+        let rows = if number == 1 { "1 row stands for".to_owned() } else { format!("{number} rows stand for") };
         Some(format!("{}: {rows} more than one, such as {first}, and each row would become one asset.", self.name(index)))
     }
 
     fn people(&mut self, known: &LookedUp) {
-        let Some(unknown) = known.unknown_people.as_ref().filter(|unknown| !unknown.is_empty()) else { return };
         let wanted = self.lookups();
+        if known.unknown_people.is_none() && OWNERS.iter().any(|field| self.column(field).is_some()) {
+            self.doubt("Users are found only with the scope users:read: without it, rows that name one will be refused.");
+        }
+        let Some(unknown) = known.unknown_people.as_ref().filter(|unknown| !unknown.is_empty()) else { return };
         let all = wanted.addresses.len() + wanted.names.len();
         self.doubt(format!(
             "{} of {} no single user: {}. Import the users first, or say who they are: other rows that name them will be refused.",
@@ -705,7 +848,10 @@ impl Survey {
         let Some(index) = self.column("location").filter(|index| !self.is_joined(*index)) else { return };
         let existing: BTreeSet<String> = places.iter().map(|place| fold(place)).collect();
         let is_new = |place: &&str| !existing.contains(&fold(place));
-        let new: Vec<String> = self.surveyed[index].spellings().filter(is_new).map(str::to_owned).collect();
+        // Exports have an apostrophe before what a spreadsheet would run.
+        let texts: Vec<Cow<'_, str>> = self.surveyed[index].spellings().map(csv_cell::to_text).collect();
+        let texts = texts.iter().map(|text| &**text).filter(|text| !survey::is_unknown(text));
+        let new: Vec<String> = texts.filter(is_new).map(str::to_owned).collect();
         if new.is_empty() || places.is_empty() {
             return;
         }
@@ -790,6 +936,17 @@ fn headings_of(headings: &str, names: &[String]) -> usize {
 pub fn is_list_of_users(names: &[String]) -> bool {
     let is_thing = [TAGS, SERIALS, THINGS].iter().any(|headings| headings_of(headings, names) > 0);
     !is_thing && headings_of(PEOPLE, names) >= MANY_OF_PEOPLE
+}
+
+fn is_given(reading: &Reading, field: &str, text: &str) -> bool {
+    reading.values.iter().any(|mapping| mapping.field == field && lower(&mapping.text) == lower(text))
+}
+
+/// Says what a value means, unless that is said already.
+fn add_value(reading: &mut Reading, field: &str, text: &str, meaning: &str) {
+    if !is_given(reading, field, text) {
+        reading.values.push(ValueMapping::new(field, text, meaning));
+    }
 }
 
 fn count(number: usize, thing: &str) -> String {

@@ -4,7 +4,7 @@ use super::headings;
 use crate::import::Kind;
 use crate::import::header::{Header, delimiter};
 use crate::import::objects::{Members, lines, text};
-use crate::import::parameters::{Delimiter, Reading};
+use crate::import::parameters::{Delimiter, MAX_HEADER_LINE, Reading};
 use crate::import::records::Records;
 use std::collections::{BTreeMap, HashMap};
 
@@ -36,15 +36,28 @@ pub struct Sheet {
     pub header_line: u32,
     /// The delimiter, if it isn't a comma.
     pub delimiter: Option<Delimiter>,
+    /// What is doubtful about the file as a whole.
+    pub doubts: Vec<String>,
+    /// Whether columns or rows were left out.
+    pub is_cut: bool,
 }
 
 impl Sheet {
     /// Reads the beginning of a file. Finds the header below title rows, and the delimiter, unless `reading` says them.
     pub fn read(kind: Kind, text: &str, format: Format, reading: &Reading) -> Self {
-        match format {
+        let mut sheet = match format {
             Format::Csv => Self::of_csv(kind, text, reading),
             Format::Ndjson => Self::of_objects(text),
+        };
+        if sheet.count > MAX_ROWS {
+            sheet.is_cut = true;
+            sheet.doubts.push(format!("Only the first {MAX_ROWS} of {} rows were looked at.", sheet.count));
         }
+        sheet
+    }
+
+    pub fn cells(&self, index: usize) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(move |row| row.get(index).map_or("", |cell| cell.trim()))
     }
 
     fn of_csv(kind: Kind, text: &str, reading: &Reading) -> Self {
@@ -58,12 +71,24 @@ impl Sheet {
         let Some(header) = Header::read(text, &reading, best) else { return Self::default() };
         let names: Vec<String> = header.names.iter().take(MAX_COLUMNS).cloned().collect();
         let mut records = Records::new(text.get(header.end..).unwrap_or_default(), header.delimiter, header.next_line);
-        let (mut rows, mut count) = (Vec::new(), 0);
+        let heading = |name: &'_ String| header.repeated.get(name).unwrap_or(name).clone();
+        let headings: Vec<String> = header.names.iter().map(heading).collect();
+        let (mut rows, mut count, mut doubts, is_cut) = (Vec::new(), 0, Vec::new(), header.names.len() > MAX_COLUMNS);
+        if is_cut {
+            doubts.push(format!(
+                "Only the first {MAX_COLUMNS} of {} columns were looked at. Map the others, or ignore them, such as `map=#{}=`.",
+                headings.len(),
+                MAX_COLUMNS + 1
+            ));
+        }
         while let Some(record) = records.next(Some(header.names.len())) {
             if record.cells.iter().all(|cell| cell.trim().is_empty()) {
                 continue;
             }
             count += 1;
+            if headings.len() > 1 && record.cells.iter().map(str::trim).eq(&headings) {
+                doubts.push(format!("Line {} repeats the header, and would become a record: remove it.", record.line));
+            }
             if rows.len() < MAX_ROWS && record.broken.is_none() {
                 rows.push(record.cells.iter().take(names.len()).map(str::to_owned).collect());
             }
@@ -78,24 +103,38 @@ impl Sheet {
             count,
             header_line: reading.header_line.unwrap_or(1),
             delimiter: delimiter.filter(|delimiter| *delimiter != Delimiter::Comma && !is_hidden),
+            doubts,
+            is_cut,
         }
     }
 
     fn of_objects(body: &str) -> Self {
-        let (mut names, mut places) = (Vec::<String>::new(), HashMap::<String, usize>::new());
+        let mut sheet = Self { header_line: 1, ..Self::default() };
+        let (mut places, mut strange) = (HashMap::<String, usize>::new(), 0);
         let lines = lines(body.as_bytes());
-        let mut rows = Vec::new();
+        sheet.count = lines.len();
         for line in lines.iter().take(MAX_ROWS) {
-            let Ok(Members(members)) = serde_json::from_slice(line) else { continue };
+            let Ok(Members(members)) = serde_json::from_slice(line) else {
+                strange += 1;
+                continue;
+            };
             let mut row = Vec::new();
             for (name, value) in members {
+                if sheet.count == 1 && value.get().starts_with("[{") {
+                    sheet
+                        .doubts
+                        .push(format!("The file is one object, not an array of objects. Save only the array in {name:?}."));
+                }
                 let place = match places.get(name.trim()) {
                     Some(place) => *place,
-                    None if names.len() == MAX_COLUMNS => continue,
+                    None if sheet.names.len() == MAX_COLUMNS => {
+                        sheet.is_cut = true;
+                        continue;
+                    }
                     None => {
-                        names.push(name.trim().to_owned());
-                        places.insert(name.trim().to_owned(), names.len() - 1);
-                        names.len() - 1
+                        sheet.names.push(name.trim().to_owned());
+                        places.insert(name.trim().to_owned(), sheet.names.len() - 1);
+                        sheet.names.len() - 1
                     }
                 };
                 if row.len() <= place {
@@ -103,9 +142,18 @@ impl Sheet {
                 }
                 row[place] = if value.get() == "null" { String::new() } else { text(&value) };
             }
-            rows.push(row);
+            sheet.rows.push(row);
         }
-        Self { names, rows, count: lines.len(), header_line: 1, ..Self::default() }
+        if strange > 0 {
+            let lines = super::are(strange, "line");
+            sheet
+                .doubts
+                .push(format!("{lines} not an object. The file must be an array of objects, or have one object per line."));
+        }
+        if sheet.is_cut {
+            sheet.doubts.push(format!("Only the first {MAX_COLUMNS} names were looked at. Map the others, or ignore them, too."));
+        }
+        sheet
     }
 }
 
@@ -130,5 +178,5 @@ fn header_below_titles(kind: Kind, text: &str, delimiter: Option<Delimiter>) -> 
     let (_, line, delimiter) = best?;
     let first = Records::new(text, delimiter.byte(), 1).next(None)?;
     let is_hidden = text.starts_with("sep=");
-    (line > 1 && !is_hidden && familiar(&first.cells) < FAMILIAR).then_some((line, delimiter))
+    ((2..=MAX_HEADER_LINE).contains(&line) && !is_hidden && familiar(&first.cells) < FAMILIAR).then_some((line, delimiter))
 }

@@ -1,18 +1,19 @@
 //! What the cells of a file are: dates and their formats, prices, addresses, names, identifiers.
 
-use super::{MAX_VALUES, words};
-use crate::import::compared;
+use super::{HOLDER, MAX_VALUES, OWNERS, words};
+use crate::assets::csv_cell::CLEAR;
 use crate::import::dates::{self, DateFormat, date_of_day_number};
 use crate::import::prices::{Decimal, price_with_comma, price_with_point};
+use crate::import::{OWNER_NAME, compared};
 use crate::values::id::AssetId;
 use fields::CellType;
 use fields::compared::lower;
-use fields::serial_number::{is_placeholder, is_shortened};
+use fields::serial_number::is_placeholder;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 /// The service's format comes first.
-const FORMATS: [&str; 14] = [
+const FORMATS: [&str; 22] = [
     "YYYY-MM-DD",
     "DD.MM.YYYY",
     "DD.MM.YY",
@@ -25,8 +26,16 @@ const FORMATS: [&str; 14] = [
     "YYYY/MM/DD",
     "DD MMM YYYY",
     "YYYY-MM-DD HH:mm:ss",
+    "YYYY-MM-DD HH:mm:ss UTC",
+    "YYYY-MM-DD HH:mm",
     "YYYY-MM-DDTHH:mm:ssZ",
     "DD.MM.YYYY HH:mm",
+    "DD.MM.YYYY HH:mm:ss",
+    "DD/MM/YYYY HH:mm",
+    "MM/DD/YYYY HH:mm",
+    "DD/MM/YYYY HH:mm:ss",
+    "MM/DD/YYYY HH:mm:ss",
+    "YYYY/MM/DD HH:mm:ss",
 ];
 
 /// Maximum number of different values in a column of words.
@@ -43,76 +52,28 @@ pub struct Surveyed {
     /// Whether there are more different texts than `values`.
     pub has_more_values: bool,
     /// Number of cells with an e-mail address.
-    pub addresses: usize,
-    /// Number of cells with several words.
-    pub names: usize,
-    /// Number of cells that are a date in some format.
-    pub dates: usize,
-    /// Number of cells that are a price in some form.
-    pub prices: usize,
-    /// Number of cells with an ID of this service.
-    pub ids: usize,
-    /// Number of cells with a placeholder for an unknown value.
-    pub placeholders: usize,
-    /// Number of shortened serial numbers, and the first one.
-    pub shortened: Option<(usize, String)>,
-    /// Number of dates given as a spreadsheet's day numbers, and the first one.
-    pub day_numbers: Option<(usize, String)>,
-    /// Number of cells with a number above 1, and the first one.
-    pub above_one: Option<(usize, String)>,
+    addresses: usize,
     /// The first cell whose letters are garbled.
     pub garbled: Option<String>,
 }
 
 impl Surveyed {
-    /// Adds a cell of a column that is probably this field.
-    pub fn note(&mut self, cell: &str, field: &str, cell_type: Option<CellType>) {
-        if cell.is_empty() || cell == "\\N" {
-            return;
-        }
-        self.filled += 1;
-        self.example.get_or_insert_with(|| cell.to_owned());
-        if self.values.len() < MAX_VALUES {
-            self.values.insert(cell.to_owned());
-        } else {
-            self.has_more_values |= !self.values.contains(cell);
-        }
-        self.addresses += usize::from(cell.contains('@'));
-        self.names += usize::from(cell.contains([' ', ',']));
-        let count = |found: &mut Option<(usize, String)>, is_one: bool| {
-            if is_one {
-                found.get_or_insert_with(|| (0, cell.to_owned())).0 += 1;
+    pub fn of<'a>(cells: impl Iterator<Item = &'a str>) -> Self {
+        let mut found = Self::default();
+        for cell in cells.filter(|cell| is_filled(cell)) {
+            found.filled += 1;
+            found.example.get_or_insert_with(|| cell.to_owned());
+            if found.values.len() < MAX_VALUES {
+                found.values.insert(cell.to_owned());
+            } else {
+                found.has_more_values |= !found.values.contains(cell);
             }
-        };
-        match (field, cell_type) {
-            (_, Some(CellType::Date)) => {
-                let is_day_number = date_of_day_number(cell).is_some();
-                count(&mut self.day_numbers, is_day_number);
-                self.dates += usize::from(is_day_number || dates::read(&[], cell) != Ok(None) || fitting(cell).next().is_some());
+            found.addresses += usize::from(cell.contains('@'));
+            if found.garbled.is_none() && is_garbled(cell) {
+                found.garbled = Some(cell.to_owned());
             }
-            (_, Some(CellType::Number)) => {
-                self.prices += usize::from(price_with_comma(cell).is_some() || price_with_point(cell, true).is_some());
-            }
-            ("id", _) => self.ids += usize::from(cell.parse::<AssetId>().is_ok()),
-            ("serial_number", _) => {
-                self.placeholders += usize::from(is_placeholder(cell));
-                count(&mut self.shortened, is_shortened(cell));
-            }
-            _ => {}
         }
-        count(&mut self.above_one, cell.len() < 8 && cell.parse::<f64>().is_ok_and(|number| number > 1.0));
-        if self.garbled.is_none() && is_garbled(cell) {
-            self.garbled = Some(cell.to_owned());
-        }
-    }
-
-    /// Whether most cells can be values of the field.
-    pub fn fits(&self, cell: Option<CellType>) -> bool {
-        match cell {
-            Some(CellType::Date) => self.filled == 0 || self.dates * 2 > self.filled,
-            Some(CellType::Number) => self.filled == 0 || self.prices * 2 > self.filled,
-            _ => true,
-        }
+        found
     }
 
     /// Returns the different values, ignoring case.
@@ -121,14 +82,47 @@ impl Surveyed {
         self.values.iter().map(String::as_str).filter(move |value| seen.insert(lower(value)))
     }
 
+    pub fn are_addresses(&self) -> bool {
+        self.addresses == self.filled && self.addresses > 1
+    }
+
     /// Whether all values are words for values of a field with a fixed vocabulary.
     pub fn are_words_of(&self, field: &str) -> bool {
         (2..=MAX_WORDS).contains(&self.values.len()) && self.values.iter().all(|value| words::meaning(field, value).is_some())
     }
 }
 
+pub fn is_filled(cell: &str) -> bool {
+    !cell.is_empty() && cell != CLEAR
+}
+
+/// Whether a text stands for an unknown value, such as `n/a`. Numbers don't.
+pub fn is_unknown(cell: &str) -> bool {
+    !cell.bytes().all(|byte| byte.is_ascii_digit()) && is_placeholder(cell)
+}
+
+/// Returns the field that a column can be by its cells, if its heading says `field`: holders are given by names or by addresses.
+/// `None` if most cells can't be its values.
+pub fn fitting<'a>(field: &'static str, cell: Option<CellType>, cells: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+    let cells: Vec<&str> = cells.filter(|cell| is_filled(cell) && !is_unknown(cell)).collect();
+    let most = |is_one: fn(&str) -> bool| cells.iter().filter(|cell| is_one(cell)).count() * 2 > cells.len();
+    let is_date =
+        |cell: &str| date_of_day_number(cell).is_some() || dates::read(&[], cell) != Ok(None) || formats(cell).next().is_some();
+    let is_price = |cell: &str| price_with_comma(cell).is_some() || price_with_point(cell, true).is_some();
+    let is_holder = field == HOLDER || OWNERS.contains(&field);
+    match cell {
+        _ if cells.is_empty() => Some(field),
+        Some(CellType::Date) => Some(field).filter(|_| most(is_date)),
+        Some(CellType::Number) => Some(field).filter(|_| most(is_price)),
+        _ if field == HOLDER && most(|cell| cell.parse::<AssetId>().is_ok()) => Some(field),
+        _ if is_holder && most(|cell| cell.contains('@')) => Some("assigned_to_email"),
+        _ if is_holder => Some(OWNER_NAME).filter(|_| most(|cell| cell.contains([' ', ',']))),
+        _ => Some(field),
+    }
+}
+
 /// Whether a text is UTF-8 that was read as Windows-1252, such as `BÃ¼ro`.
-fn is_garbled(text: &str) -> bool {
+pub fn is_garbled(text: &str) -> bool {
     let mut pairs = text.chars().zip(text.chars().skip(1));
     pairs.any(|(first, second)| {
         (matches!(first, 'Ã' | 'Â') && ('\u{80}'..='\u{bf}').contains(&second))
@@ -146,8 +140,7 @@ pub struct Identifiers {
 impl Identifiers {
     pub fn of<'a>(field: &str, cells: impl Iterator<Item = &'a str>) -> Self {
         let mut found = Self::default();
-        for cell in cells.filter(|cell| !cell.is_empty() && *cell != "\\N" && (field != "serial_number" || !is_placeholder(cell)))
-        {
+        for cell in cells.filter(|cell| is_filled(cell) && (field != "serial_number" || !is_placeholder(cell))) {
             found.repeated += usize::from(!found.seen.insert(compared(field, cell)));
         }
         found
@@ -160,10 +153,10 @@ impl Identifiers {
 
 /// Returns the formats that match a date, except the service's.
 pub fn formats_of(cell: &str) -> Vec<&'static str> {
-    fitting(cell).filter(|format| FORMATS.first() != Some(format)).collect()
+    formats(cell).filter(|format| FORMATS.first() != Some(format)).collect()
 }
 
-fn fitting(cell: &str) -> impl Iterator<Item = &'static str> + use<'_> {
+fn formats(cell: &str) -> impl Iterator<Item = &'static str> + use<'_> {
     static PARSED: LazyLock<Vec<(&str, DateFormat)>> =
         LazyLock::new(|| FORMATS.into_iter().filter_map(|format| Some((format, format.parse().ok()?))).collect());
     // Most texts have no form of a date, and parsing takes long.
@@ -186,8 +179,8 @@ pub struct DateFormats {
 
 impl Dates {
     pub fn note(&mut self, cell: &str) {
-        if !cell.is_empty() && cell != "\\N" && dates::read(&[], cell) == Ok(None) {
-            *self.0.entry(fitting(cell).collect()).or_default() += 1;
+        if is_filled(cell) && dates::read(&[], cell) == Ok(None) {
+            *self.0.entry(formats(cell).collect()).or_default() += 1;
         }
     }
 
@@ -303,6 +296,9 @@ mod tests {
         assert_eq!(dates(&["05/03/2025", "03/25/2025"]), clear(&["MM/DD/YYYY"]));
         assert_eq!(dates(&["05/03/25", "25/03/25"]), clear(&["DD/MM/YY"]));
         assert_eq!(dates(&["2025-03-05 10:30:00"]), clear(&["YYYY-MM-DD HH:mm:ss"]));
+        assert_eq!(dates(&["2025-03-05 23:30:00 UTC"]), clear(&["YYYY-MM-DD HH:mm:ss UTC"]));
+        assert_eq!(dates(&["3/25/2024 10:30", "1/2/2024 9:05"]), clear(&["MM/DD/YYYY HH:mm"]));
+        assert_eq!(dates(&["1/2/2024 9:05"]).doubt, Some(("DD/MM/YYYY HH:mm", "MM/DD/YYYY HH:mm")));
         assert_eq!(
             dates(&["05.03.2025", "31.12.2024", "14 Feb 2024", "05.03.25"]),
             clear(&["DD.MM.YYYY", "DD.MM.YY", "DD MMM YYYY"])
