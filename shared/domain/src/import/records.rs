@@ -3,6 +3,9 @@
 use crate::import::MAX_ROW;
 use csv::StringRecord;
 
+/// Maximum number of cells of a record.
+const MAX_CELLS: usize = 10_000;
+const TOO_MANY: &str = "has more than 10,000 cells";
 const NOT_CLOSED: &str = "has a quote that isn't closed";
 const NOT_DOUBLED: &str = "has text after a closing quote; inside a quoted cell, write each quote twice";
 
@@ -124,7 +127,11 @@ impl Parsed {
                 fault = fault.or(Some(NOT_DOUBLED));
             }
             cell.push_str(unquoted);
-            cells.push_field(&cell);
+            if cells.len() < MAX_CELLS {
+                cells.push_field(&cell);
+            } else {
+                fault = Some(TOO_MANY);
+            }
             if after.as_bytes().first() != Some(&delimiter) {
                 let length = if after.starts_with("\r\n") { 2 } else { after.len().min(1) };
                 return Self { cells, length: text.len() - after.len() + length, fault };
@@ -217,6 +224,12 @@ mod tests {
         let rows = self::rows(&long);
         assert!(rows[1].2.is_some_and(|broken| broken.contains("1 MiB")));
         assert_eq!((rows.len(), &rows[2]), (3, &good(3, ["c", "d"])));
+    }
+
+    #[test]
+    fn a_row_with_endless_cells_is_refused() {
+        let rows = rows(&format!("{}\nd,e\n", ",".repeat(20_000)));
+        assert_eq!((rows[0].1.len(), rows[0].2, &rows[1]), (MAX_CELLS, Some(TOO_MANY), &good(2, ["d", "e"])));
     }
 
     proptest! {

@@ -33,6 +33,15 @@ const MAX_SHOWN_CHARS: usize = 100;
 /// changes are only counted.
 const MAX_CHANGES_BYTES: usize = 8 * 1024;
 
+/// Fields, and the columns that give their values in other words.
+const ALIASES: [(&str, &str); 5] = [
+    ("assigned_to", "assigned_to_email"),
+    ("assigned_to", "assigned_to_name"),
+    ("asset_type_id", "asset_type_code"),
+    ("model_id", "model_name"),
+    ("model_id", "manufacturer_name"),
+];
+
 /// Members of a problem document that a row's error doesn't repeat in `extra`.
 const OWN_MEMBERS: [&str; 9] = ["type", "title", "status", "detail", "code", "error", "request_id", "errors", "fields"];
 
@@ -128,7 +137,7 @@ impl RowsBody {
             "text/csv" => Format::Csv,
             "application/x-ndjson" => Format::Ndjson,
             "application/json" => return self.read_json(bytes),
-            _ => return Err(ApiError::UnsupportedMediaType("text/csv or application/x-ndjson")),
+            _ => return Err(ApiError::UnsupportedMediaType("text/csv, application/x-ndjson or application/json")),
         };
         let charset =
             self.received.content_type.as_deref().and_then(|kind| {
@@ -501,7 +510,12 @@ impl ImportResult {
         for (outcome, row) in self.data.iter_mut().zip(&file.rows) {
             outcome.match_key = matched.as_ref().filter(|_| is_dry_run).and_then(|matched| matched.key(row));
             for error in &mut outcome.errors {
-                error.heading = error.column.as_ref().and_then(|field| file.headings.get(field)).cloned();
+                let Some(field) = &error.column else { continue };
+                // A field can be given by another one, as a user is by an address.
+                let given = ALIASES.iter().filter(|(known, _)| known == field).map(|(_, alias)| (*alias).to_owned());
+                let given = std::iter::once(field.clone()).chain(given).find(|field| file.headings.contains_key(field));
+                error.heading = given.as_ref().and_then(|field| file.headings.get(field)).cloned();
+                error.column = given.or_else(|| error.column.take());
             }
         }
         self

@@ -144,7 +144,10 @@ pub fn parse(body: &[u8], format: Format, kind: Kind, reading: &Reading, matched
         Format::Csv => parse_csv(body, reading, resolve)?,
         Format::Ndjson => parse_ndjson(body, reading, resolve),
     };
-    let is_missing = |matched: &&str| parsed.columns.as_ref().is_ok_and(|columns| columns.column(matched).is_none());
+    // Lines that aren't objects have errors of their own.
+    let is_readable = |columns: &Columns| format == Format::Csv || !columns.columns.is_empty();
+    let is_missing =
+        |matched: &&str| parsed.columns.as_ref().is_ok_and(|columns| columns.column(matched).is_none() && is_readable(columns));
     if let Some(matched) = matched.filter(|_| parsed.count > 0).filter(is_missing) {
         parsed.errors.push(FieldError::parameter("match", format!("needs the column {matched}")));
     }

@@ -782,24 +782,28 @@ impl Survey {
                     "manufacturer and model are free text. For models in your catalog, use manufacturer_name and model_name.";
                 doubts.push(free.to_owned());
             }
-            doubts.extend(self.assigned_in_stock(is_set("status")));
+            doubts.extend(self.assigned_in_stock(reading, is_set("status")));
             doubts.extend(self.quantity());
         }
         self.doubts.extend(doubts);
     }
 
     /// Returns a doubt about assets with a user that would be in stock.
-    fn assigned_in_stock(&self, is_set: bool) -> Option<String> {
+    fn assigned_in_stock(&self, reading: &Reading, is_set: bool) -> Option<String> {
         let owners: Vec<usize> = self.columns_where(|field| OWNERS.contains(&field)).collect();
         let status = self.column("status");
         let filled = |row: &[String], index: usize| row.get(index).is_some_and(|cell| !cell.trim().is_empty());
+        // Words for other statuses are mapped already.
+        let words: BTreeSet<String> = reading
+            .values
+            .iter()
+            .filter(|value| value.field == "status" && value.meaning == "in_stock")
+            .map(|value| lower(&value.text))
+            .collect();
+        let is_in_stock = |cell: &str| cell.is_empty() || cell == "in_stock" || words.contains(&lower(cell));
         let is_one = |row: &&Vec<String>| {
-            let is_in_stock =
-                match status.and_then(|index| row.get(index)).map(|cell| cell.trim()).filter(|cell| !cell.is_empty()) {
-                    None => true,
-                    Some(cell) => words::guess("status", cell) == Some("in_stock"),
-                };
-            is_in_stock && owners.iter().any(|index| filled(row, *index))
+            let cell = status.and_then(|index| row.get(index)).map_or("", |cell| cell.trim());
+            owners.iter().any(|index| filled(row, *index)) && is_in_stock(cell)
         };
         let (number, rows) = (self.sheet.rows.iter().filter(is_one).count(), self.sheet.rows.len());
         if number == 0 || is_set {
@@ -857,11 +861,11 @@ impl Survey {
         }
         let short = |place: &&String| place.chars().count() <= MAX_CHARS;
         let near = |place: &String| {
-            let all = places.iter().filter(short).take(MAX_COMPARED);
-            let close = |other: &&String| distance(place, other) <= 2.min(place.chars().count() / 4);
-            all.filter(close).min_by_key(|other| distance(place, other)).map(|other| format!("{place} is nearly {other}"))
+            let all = places.iter().filter(short).take(MAX_COMPARED).map(|other| (distance(place, other), other));
+            let nearest = all.min().filter(|(distance, _)| *distance <= 2.min(place.chars().count() / 4));
+            nearest.map(|(_, other)| format!("{place} is nearly {other}"))
         };
-        let nearly: Vec<String> = new.iter().filter(short).take(MAX_LISTED * 2).filter_map(near).collect();
+        let nearly: Vec<String> = new.iter().filter(short).take(MAX_LISTED).filter_map(near).collect();
         let name = shortened(self.name(index));
         self.doubt(format!("{name}: {} new, such as {}.", are(new.len(), "place"), shortened(&new[0])));
         if !nearly.is_empty() {

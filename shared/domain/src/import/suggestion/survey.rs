@@ -38,6 +38,8 @@ const FORMATS: [&str; 22] = [
     "YYYY/MM/DD HH:mm:ss",
 ];
 
+/// Number of cells that show what a column is.
+const MAX_FITTED: usize = 200;
 /// Maximum number of different values in a column of words.
 const MAX_WORDS: usize = 12;
 
@@ -104,7 +106,7 @@ pub fn is_unknown(cell: &str) -> bool {
 /// Returns the field that a column can be by its cells, if its heading says `field`: holders are given by names or by addresses.
 /// `None` if most cells can't be its values.
 pub fn fitting<'a>(field: &'static str, cell: Option<CellType>, cells: impl Iterator<Item = &'a str>) -> Option<&'static str> {
-    let cells: Vec<&str> = cells.filter(|cell| is_filled(cell) && !is_unknown(cell)).collect();
+    let cells: Vec<&str> = cells.filter(|cell| is_filled(cell)).take(MAX_FITTED).filter(|cell| !is_unknown(cell)).collect();
     let most = |is_one: fn(&str) -> bool| cells.iter().filter(|cell| is_one(cell)).count() * 2 > cells.len();
     let is_date =
         |cell: &str| date_of_day_number(cell).is_some() || dates::read(&[], cell) != Ok(None) || formats(cell).next().is_some();
