@@ -11,6 +11,9 @@ use serde::de::DeserializeOwned;
 use shared::domain::assets::asset::{Status, Transitions};
 use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema, Patterns};
 use shared::domain::catalog::{AssetKind, TypeCode, Website};
+use shared::domain::import::Kind;
+use shared::domain::import::parameters::{Mapping, Reading};
+use shared::domain::import::suggestion::{Decided, Format, LookedUp, SuggestedColumn, Suggestion};
 use shared::domain::keys::api_key::{BearerToken, Credential, LinkToken, Role, Scopes, Secret, Token};
 use shared::domain::processes::instance::InstanceStatus;
 use shared::domain::processes::movement::AssetIds;
@@ -28,6 +31,8 @@ use shared::domain::values::money::Price;
 use shared::domain::values::signature_image::{SignatureImage, data_url, data_url_len};
 use shared::domain::values::text::{Line, Name, Notes, SearchText};
 use shared::domain::values::time::{Date, Timestamp};
+use shared::http::bulk::rows::{MAX_ROWS, parse as parse_rows};
+use shared::http::bulk::suggest::survey;
 use shared::http::requests::body::{FromBody, FromJson, RateLimit, StepData};
 use shared::http::requests::params::{FromQuery, Limit, PageNumber, Params};
 use shared::http::responses::ApiError;
@@ -39,8 +44,16 @@ use uuid::Uuid;
 pub type Target = fn(&[u8]);
 
 /// All targets by name, which is also the name of the folder in `tests/fuzz/corpus`.
-pub const TARGETS: &[(&str, Target)] =
-    &[("body", body), ("header", header), ("key", key), ("png", png), ("query", query), ("schema", schema), ("tag", tag)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("body", body),
+    ("header", header),
+    ("import", import),
+    ("key", key),
+    ("png", png),
+    ("query", query),
+    ("schema", schema),
+    ("tag", tag),
+];
 
 #[must_use]
 pub fn target(name: &str) -> Option<Target> {
@@ -79,6 +92,41 @@ fn header(bytes: &[u8]) {
         assert_eq!(key.hash().len(), 64);
         assert_eq!(fingerprint("/v1/assets", body.as_bytes()), fingerprint("/v1/assets", body.as_bytes()));
         assert_ne!(fingerprint("/v1/assets", body.as_bytes()), fingerprint("/v1/asset", format!("s{body}").as_bytes()));
+    }
+}
+
+/// Fuzzes files to import: the first line is `assets`, `users` or `objects`, the rest is the file.
+///
+/// An import accepts what a suggestion proposes, if the columns that it leaves open are ignored: only columns and rows can be refused.
+fn import(bytes: &[u8]) {
+    let [what, file] = lines(text(bytes));
+    let (kind, format) = match what {
+        "assets" => (Kind::Assets, Format::Csv),
+        "users" => (Kind::Users, Format::Csv),
+        "objects" => (Kind::Assets, Format::Ndjson),
+        _ => return,
+    };
+    let Ok(survey) = survey(file.as_bytes(), format, kind, Decided::default()) else { return };
+    let Suggestion { parameters, columns, rows, .. } = survey.suggest(&LookedUp::default());
+    // Further columns weren't looked at, and further rows aren't imported.
+    if rows > MAX_ROWS || columns.len() >= 200 {
+        return;
+    }
+    let is_open = |column: &&SuggestedColumn| column.field.is_none();
+    let ignored: Vec<String> =
+        columns.iter().filter(is_open).map(|column| Mapping::of(&column.heading, None).to_string()).collect();
+    let given = parameters.iter().map(|(name, value)| (*name, value.as_str()));
+    let given: Vec<(&str, &str)> = given.chain(ignored.iter().map(|map| ("map", map.as_str()))).collect();
+    let reading = Reading::parse(given.iter().copied()).expect("proposed parameters are valid");
+    let matched = given.iter().find(|(name, _)| *name == "match").map(|(_, field)| *field);
+    let Err(ApiError::Invalid(errors)) = parse_rows(file.as_bytes(), format, kind, &reading, matched) else { return };
+    for error in errors {
+        let is_of_parameter = match &error.location {
+            // A line that isn't read can be the only one with the member.
+            ErrorLocation::Parameter(name) => name != "match" || format == Format::Csv,
+            _ => false,
+        };
+        assert!(!is_of_parameter, "{error:?} for {given:?}");
     }
 }
 
