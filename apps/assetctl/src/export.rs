@@ -33,7 +33,7 @@ pub struct Export {
     /// Format, if not clear from the file extension
     #[arg(long)]
     pub format: Option<Format>,
-    /// The separator of the cells in CSV: comma, semicolon or tab [default: comma]
+    /// The separator of the cells in CSV: comma, semicolon, tab or pipe [default: comma]
     #[arg(long, value_parser = delimiter)]
     pub delimiter: Option<Delimiter>,
     /// Begin CSV with a byte order mark, by which spreadsheets recognize UTF-8

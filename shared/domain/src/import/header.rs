@@ -49,11 +49,12 @@ impl Header {
 }
 
 /// Returns the delimiter in a line such as `sep=;`.
-fn separator_line(line: &str) -> Option<Delimiter> {
+pub fn separator_line(line: &str) -> Option<Delimiter> {
     line.trim_end_matches(['\r', '\n']).strip_prefix("sep=").and_then(|delimiter| match delimiter {
         "," => Some(Delimiter::Comma),
         ";" => Some(Delimiter::Semicolon),
         "\t" => Some(Delimiter::Tab),
+        "|" => Some(Delimiter::Pipe),
         _ => None,
     })
 }
@@ -154,6 +155,7 @@ mod tests {
             ("a;b\n1,5;2\n3,5;4\n", Delimiter::Semicolon),
             ("sep=;\na,b\n", Delimiter::Semicolon),
             ("name\na\n", Delimiter::Comma),
+            ("Name|Serial, old\na|1\n", Delimiter::Pipe),
         ] {
             assert_eq!(delimiter(text, None), found, "{text}");
         }

@@ -21,6 +21,7 @@ string_enum! {
         Comma = "comma",
         Semicolon = "semicolon",
         Tab = "tab",
+        Pipe = "pipe",
     }
 }
 
@@ -30,6 +31,7 @@ impl Delimiter {
             Self::Comma => b',',
             Self::Semicolon => b';',
             Self::Tab => b'\t',
+            Self::Pipe => b'|',
         }
     }
 }
@@ -65,7 +67,7 @@ pub const PARAMETERS: [(&str, &str); 7] = [
     ),
     ("decimal", "The sign before the cents of a price: `comma` or `point`."),
     ("header_line", "The line with the headings, if it isn't the first."),
-    ("delimiter", "The character between cells: `comma`, `semicolon` or `tab`. Default `comma`."),
+    ("delimiter", "The character between cells: `comma`, `semicolon`, `tab` or `pipe`. Default `comma`."),
 ];
 
 impl Reading {
@@ -97,6 +99,7 @@ impl Reading {
                     "," => "comma",
                     ";" => "semicolon",
                     "\t" => "tab",
+                    "|" => "pipe",
                     name => name,
                 };
                 self.delimiter = Some(name.parse()?);

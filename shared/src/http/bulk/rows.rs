@@ -342,6 +342,8 @@ fn ndjson_row((members, mut row): Members<'_>, columns: &Columns) -> Row {
         };
         match (columns.convert(column, text), json) {
             (Err(detail), _) => row.errors.push(FieldError::column(&column.field, detail)),
+            // As an empty cell. A custom field can have an empty text.
+            (Ok(text), _) if text.is_empty() && !column.field.starts_with(CUSTOM_FIELD) => {}
             (Ok(text), Some(json)) if texts.get(&column.index).is_some_and(|sent| *sent == text) => {
                 row.add_json(&column.field, json)
             }
@@ -507,6 +509,10 @@ mod tests {
         let objects =
             read("[{\"Preis\":\"1,5 €\",\"A\":\"1\",\"B\":\"2\"},\n{\"Preis\":2.50,\"A\":\"a\"}]".as_bytes(), Format::Ndjson);
         assert_eq!(objects.0, [expected("1.50", "one"), expected("2.50", "a")]);
+        // An empty text is an empty cell, except in a custom field.
+        let body = br#"{"name":"","purchase_price":"","location":"","notes":"x","custom_fields.a":""}"#;
+        let empty = rows(body, Format::Ndjson);
+        assert_eq!((members(&empty[0]).len(), empty[0].custom_fields.len()), (1, 1));
         // Some parts of a file lack a member.
         let part = read(b"{\"A\":\"a\"}", Format::Ndjson);
         assert_eq!(part.0, [["\"a\"", "\"x\""]]);

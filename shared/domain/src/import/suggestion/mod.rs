@@ -187,7 +187,7 @@ impl Survey {
     /// Returns the column as a mapping names it.
     fn named(&self, index: usize) -> ColumnName {
         match self.name(index) {
-            name if name.is_empty() || name.len() > MAX_HEADING => ColumnName::Number(index + 1),
+            name if self.sheet.has_numbers && (name.is_empty() || name.len() > MAX_HEADING) => ColumnName::Number(index + 1),
             name => ColumnName::Heading(name.to_owned()),
         }
     }
@@ -421,7 +421,7 @@ impl Survey {
         let (mut matched, mut create_unmatched) = (self.given.matched, self.given.create_unmatched);
         self.foreign_ids();
         if self.sheet.rows.is_empty() {
-            self.doubt("The file has no rows.");
+            self.doubt(if self.sheet.count == 0 { "The file has no rows." } else { "No row could be read." });
         } else {
             self.nameless();
             self.garbled();
@@ -445,12 +445,19 @@ impl Survey {
 
     /// Adds the mappings of columns that are placed by a guess.
     fn maps(&self, reading: &mut Reading) {
+        let headings = Headings::new(&self.sheet.names);
         for (index, used) in self.uses.iter().enumerate() {
             let Some(Use { field, source: Source::Guess, .. }) = used else { continue };
             if let Some(placed) = self.joined.iter().find(|placed| placed.columns.contains(&index)) {
                 if placed.columns.first() == Some(&index) {
-                    let names: Vec<ColumnName> = placed.columns.iter().map(|index| self.named(*index)).collect();
-                    reading.maps.push(Mapping::new(&names, placed.separator, Some(placed.field)));
+                    let map = |named: &dyn Fn(usize) -> ColumnName| {
+                        let names: Vec<ColumnName> = placed.columns.iter().map(|index| named(*index)).collect();
+                        Mapping::new(&names, placed.separator, Some(placed.field))
+                    };
+                    // Another column can be called `Building / Room`.
+                    let by_names = map(&|index| self.named(index));
+                    let is_clear = by_names.find(&headings).is_ok_and(|(found, _)| found == placed.columns);
+                    reading.maps.push(if is_clear { by_names } else { map(&|index| ColumnName::Number(index + 1)) });
                 }
             } else if field.as_deref() != Some(self.name(index)) {
                 reading.maps.push(self.map(index, field.as_deref().unwrap_or_default()));
@@ -474,7 +481,11 @@ impl Survey {
     /// Ignores columns that have cells but no heading.
     fn nameless(&mut self) {
         for index in 0..self.uses.len() {
-            if self.name(index).is_empty() && self.uses[index].is_none() && self.surveyed[index].filled > 0 {
+            if self.sheet.has_numbers
+                && self.name(index).is_empty()
+                && self.uses[index].is_none()
+                && self.surveyed[index].filled > 0
+            {
                 self.guess(index, None, "it has no heading");
                 let map = self.map(index, if self.kind == Kind::Users { "display_name" } else { "notes" });
                 self.doubt(format!("Column {} has cells but no heading, and is ignored. If it matters: `map={map}`.", index + 1));
@@ -495,7 +506,8 @@ impl Survey {
             let is_serial = field == "serial_number";
             let is_one = |cell: &&str| if is_serial { is_placeholder(cell) } else { survey::is_unknown(cell) };
             let distinct: BTreeSet<&str> = self.cells(index).filter(|cell| survey::is_filled(cell)).collect();
-            for text in distinct.into_iter().take(MAX_LOOKED_UP).filter(is_one) {
+            let most = if field.starts_with(CUSTOM_FIELD) { MAX_LOOKED_UP } else { usize::MAX };
+            for text in distinct.into_iter().take(most).filter(is_one) {
                 add_value(reading, &field, text, "");
             }
         }

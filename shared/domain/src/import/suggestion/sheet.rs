@@ -2,7 +2,7 @@
 
 use super::headings;
 use crate::import::Kind;
-use crate::import::header::{Header, delimiter};
+use crate::import::header::{Header, delimiter, separator_line};
 use crate::import::objects::{Members, lines, text};
 use crate::import::parameters::{Delimiter, MAX_HEADER_LINE, Reading};
 use crate::import::records::Records;
@@ -34,8 +34,10 @@ pub struct Sheet {
     /// Number of rows in the text.
     pub count: usize,
     pub header_line: u32,
-    /// The delimiter, if it isn't a comma.
+    /// The delimiter, if an import would take another one by itself.
     pub delimiter: Option<Delimiter>,
+    /// Whether columns have numbers, unlike the members of objects.
+    pub has_numbers: bool,
     /// What is doubtful about the file as a whole.
     pub doubts: Vec<String>,
     /// Whether columns or rows were left out.
@@ -49,6 +51,11 @@ impl Sheet {
             Format::Csv => Self::of_csv(kind, text, reading),
             Format::Ndjson => Self::of_objects(text),
         };
+        if sheet.is_cut {
+            sheet
+                .doubts
+                .push(format!("Only the first {MAX_COLUMNS} columns were looked at. Map the others, or ignore them, too."));
+        }
         if sheet.count > MAX_ROWS {
             sheet.is_cut = true;
             sheet.doubts.push(format!("Only the first {MAX_ROWS} of {} rows were looked at.", sheet.count));
@@ -61,7 +68,7 @@ impl Sheet {
     }
 
     fn of_csv(kind: Kind, text: &str, reading: &Reading) -> Self {
-        let mut reading = reading.clone();
+        let (given, mut reading) = (reading.delimiter, reading.clone());
         if reading.header_line.is_none()
             && let Some((line, delimiter)) = header_below_titles(kind, text, reading.delimiter)
         {
@@ -73,38 +80,35 @@ impl Sheet {
         let mut records = Records::new(text.get(header.end..).unwrap_or_default(), header.delimiter, header.next_line);
         let heading = |name: &'_ String| header.repeated.get(name).unwrap_or(name).clone();
         let headings: Vec<String> = header.names.iter().map(heading).collect();
-        let (mut rows, mut count, mut doubts, is_cut) = (Vec::new(), 0, Vec::new(), header.names.len() > MAX_COLUMNS);
-        if is_cut {
-            doubts.push(format!(
-                "Only the first {MAX_COLUMNS} of {} columns were looked at. Map the others, or ignore them, such as `map=#{}=`.",
-                headings.len(),
-                MAX_COLUMNS + 1
-            ));
-        }
+        let (mut rows, mut count, mut repetition) = (Vec::new(), 0, None);
+        let mut doubts: Vec<String> = header.broken.map(|broken| format!("The header row {broken}.")).into_iter().collect();
         while let Some(record) = records.next(Some(header.names.len())) {
             if record.cells.iter().all(|cell| cell.trim().is_empty()) {
                 continue;
             }
             count += 1;
             if headings.len() > 1 && record.cells.iter().map(str::trim).eq(&headings) {
-                doubts.push(format!("Line {} repeats the header, and would become a record: remove it.", record.line));
+                repetition.get_or_insert(record.line);
             }
             if rows.len() < MAX_ROWS && record.broken.is_none() {
                 rows.push(record.cells.iter().take(names.len()).map(str::to_owned).collect());
             }
         }
+        let repeats = |line| format!("Line {line} repeats the header, and would become a record: remove it.");
+        doubts.extend(repetition.map(repeats));
         let delimiter = Delimiter::ALL.iter().copied().find(|delimiter| delimiter.byte() == header.delimiter);
-        // The service reads the line `sep=;` itself.
-        let is_hidden = text.starts_with("sep=");
+        // An import reads the line `sep=;` itself.
+        let default = separator_line(text.lines().next().unwrap_or_default()).unwrap_or(Delimiter::Comma);
         Self {
             names,
             repeated: header.repeated,
             rows,
             count,
             header_line: reading.header_line.unwrap_or(1),
-            delimiter: delimiter.filter(|delimiter| *delimiter != Delimiter::Comma && !is_hidden),
+            delimiter: delimiter.filter(|delimiter| *delimiter != default || given == Some(*delimiter)),
+            has_numbers: true,
             doubts,
-            is_cut,
+            is_cut: header.names.len() > MAX_COLUMNS,
         }
     }
 
@@ -120,7 +124,7 @@ impl Sheet {
             };
             let mut row = Vec::new();
             for (name, value) in members {
-                if sheet.count == 1 && value.get().starts_with("[{") {
+                if sheet.count == 1 && sheet.doubts.is_empty() && value.get().starts_with("[{") {
                     sheet
                         .doubts
                         .push(format!("The file is one object, not an array of objects. Save only the array in {name:?}."));
@@ -149,9 +153,6 @@ impl Sheet {
             sheet
                 .doubts
                 .push(format!("{lines} not an object. The file must be an array of objects, or have one object per line."));
-        }
-        if sheet.is_cut {
-            sheet.doubts.push(format!("Only the first {MAX_COLUMNS} names were looked at. Map the others, or ignore them, too."));
         }
         sheet
     }
