@@ -144,6 +144,12 @@ impl<'c> Change<'c> {
                 Ok((Format::Ndjson, records.iter().map(row).collect::<String>().into_bytes()))
             }
             Fields::Cells(cells) => {
+                for (index, (name, _)) in cells.iter().enumerate() {
+                    if guards.contains(&name.as_str()) || cells.iter().skip(index + 1).any(|(other, _)| other == name) {
+                        let why = if guards.contains(&name.as_str()) { "can't be changed" } else { "is given twice" };
+                        return Err(CliError::Usage(format!("{name} {why}")));
+                    }
+                }
                 let mut writer = WriterBuilder::new().from_writer(Vec::new());
                 let failed = |error: csv::Error| CliError::Failed(error.to_string());
                 let names = guards.iter().copied().chain(cells.iter().map(|(name, _)| name.as_str()));

@@ -20,19 +20,19 @@ pub struct Import {
     /// Map a column to a field: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "#7=notes" is the seventh column;
     /// --map "First Name + Last Name=display_name" joins columns, --map "Building / Room=location" as levels; the last mapping of a
     /// column counts, but two different fields are an error
-    #[arg(long = "map", value_name = "COLUMN=FIELD")]
+    #[arg(long = "map", value_name = "COLUMN=FIELD", allow_hyphen_values = true)]
     pub maps: Vec<Mapping>,
     /// Say what a value means: --value "status:Lager=in_stock"; --value "serial_number:n/a=" treats it as an empty cell
-    #[arg(long = "value", value_name = "FIELD:TEXT=VALUE")]
+    #[arg(long = "value", value_name = "FIELD:TEXT=VALUE", allow_hyphen_values = true)]
     pub values: Vec<ValueMapping>,
     /// Set a field to the same value in all rows: --set asset_type_code=LAP
-    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    #[arg(long = "set", value_name = "FIELD=VALUE", allow_hyphen_values = true)]
     pub constants: Vec<Constant>,
     /// Ask the service how to import the file, and print the command; nothing is imported
     #[arg(long)]
     pub suggest: bool,
     /// The column that identifies the record to update; with serial_number and email, a new value creates a record
-    #[arg(long = "match", value_name = "COLUMN", default_value = "none")]
+    #[arg(long = "match", value_name = "COLUMN", default_value = "none", overrides_with = "match_by")]
     pub match_by: MatchBy,
     /// Create records from rows without a value to match, and from rows with unknown tags
     #[arg(long)]
@@ -41,7 +41,7 @@ pub struct Import {
     #[arg(long, default_value = "skip")]
     pub on_error: OnError,
     /// Import a row without its bad cell in this column, instead of refusing it: --skip-bad assigned_to_email
-    #[arg(long = "skip-bad", value_name = "COLUMN")]
+    #[arg(long = "skip-bad", value_name = "COLUMN", allow_hyphen_values = true)]
     pub skip_bad: Vec<String>,
     /// Check every row, report what would change, and write nothing
     #[arg(long)]
@@ -62,7 +62,7 @@ pub struct Import {
     /// Encoding, if the detected one is wrong, such as utf-8 or windows-1252
     #[arg(long, value_name = "NAME", value_parser = encoding)]
     pub encoding: Option<&'static encoding_rs::Encoding>,
-    /// Delimiter, if the detected one is wrong: comma, semicolon or tab
+    /// Delimiter, if the detected one is wrong: comma, semicolon, tab or pipe
     #[arg(long, value_parser = delimiter)]
     pub delimiter: Option<Delimiter>,
     /// Format, if not clear from the file extension
@@ -149,8 +149,8 @@ where
 /// Parses the name of a delimiter, or the delimiter itself.
 pub fn delimiter(text: &str) -> Result<Delimiter, String> {
     let name = if text == "\\t" { "tab" } else { text };
-    let reading = Reading::parse([("delimiter", name)]).map_err(|_| "must be comma, semicolon or tab".to_owned())?;
-    reading.delimiter.ok_or_else(|| "must be comma, semicolon or tab".to_owned())
+    let reading = Reading::parse([("delimiter", name)]).map_err(|_| "must be comma, semicolon, tab or pipe".to_owned())?;
+    reading.delimiter.ok_or_else(|| "must be comma, semicolon, tab or pipe".to_owned())
 }
 
 /// Returns the command that imports a file with these parameters, in shell syntax, one word per option.
@@ -159,6 +159,7 @@ pub fn command(options: &Import, file: &Path, parameters: &[(&str, String)]) -> 
     words.extend(options.users.then(|| "--users".to_owned()));
     words.extend(parameters.iter().map(|(name, value)| option(name, value)));
     words.extend(options.skip_bad.iter().map(|column| format!("--skip-bad {}", quote(column))));
+    words.extend((options.on_error == OnError::Abort).then(|| "--on-error abort".to_owned()));
     words
 }
 
@@ -199,6 +200,14 @@ pub mod tests {
         let command = Cli::try_parse_from([&["assetctl", "import"], words].concat()).unwrap().command;
         let Command::Import(options) = command else { panic!("not an import") };
         options
+    }
+
+    #[test]
+    fn options_can_be_appended_to_a_command() {
+        let options = parsed(&["a.csv", "--map", "-dash=name", "--match", "serial_number", "--match", "asset_tag"]);
+        assert_eq!((options.maps[0].columns(), options.match_by), ("-dash", MatchBy::AssetTag));
+        let aborts = parsed(&["a.csv", "--on-error", "abort"]);
+        assert_eq!(command(&aborts, Path::new("a.csv"), &[]), ["assetctl import a.csv", "--on-error abort"]);
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub enum Doubt {
     IsUtf8,
     /// The file has bytes that windows-1252 doesn't define.
     UndefinedBytes,
+    /// The letters suggest an encoding other than windows-1252, which can be wrong.
+    Guessed,
 }
 
 pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Result<Examination> {
@@ -59,6 +61,7 @@ pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Re
     let doubt = match given {
         Some(given) if given == encoding && encoding != UTF_8 && utf8.is_utf8() => Some(Doubt::IsUtf8),
         _ if encoding == WINDOWS_1252 && has_undefined => Some(Doubt::UndefinedBytes),
+        None if ![UTF_8, UTF_16LE, UTF_16BE, WINDOWS_1252].contains(&encoding) => Some(Doubt::Guessed),
         _ => None,
     };
     Ok(Examination { encoding, how, doubt, size, sample })
@@ -156,6 +159,8 @@ mod tests {
         // `Müller` in cp850.
         assert_eq!(doubt(b"M\x81ller", WINDOWS_1252), Some(Doubt::UndefinedBytes));
         assert_eq!(examine(&b"M\xC3\xBCller"[..], None).unwrap().doubt, None);
+        let guess = examine(&b"Name;Seriennummer\nGer\x84t M\x81ller;CP1\nB\x81ro;CP2\n"[..], None).unwrap();
+        assert!(guess.doubt.is_some(), "{}", guess.encoding.name());
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn without_ids(options: &Import, source: &Source) -> Import {
     if !left_out.is_empty() {
         print_note(&format!("Left out, since rows are matched by {matched}: {}", left_out.join(", ")));
     }
-    options.maps.extend(left_out.into_iter().map(|name| Mapping::new(&[name], "", None)));
+    options.maps.extend(left_out.into_iter().map(|name| Mapping::of(name, None)));
     options
 }
 

@@ -6,6 +6,7 @@ use crate::output::quote;
 use domain::import::OWNER_NAME;
 use domain::import::columns::Columns;
 use domain::import::dates::date_of_day_number;
+use domain::import::parameters::{Mapping, ValueMapping};
 use domain::import::prices::{Decimal, price_with_comma, price_with_point};
 use domain::import::suggestion::survey::formats_of;
 use domain::import::suggestion::words::guess;
@@ -44,7 +45,8 @@ impl Remedies<'_> {
         let Some(column) = error.column.as_deref() else { return of_row(&error.detail).to_owned().into() };
         let cell = original.text(self.names, column).unwrap_or_default();
         let (field, is_in_file) = self.field(column).map_or((column, false), |field| (field, true));
-        let meaning = |meaning: &str| format!("--value {}", quote(&format!("{field}:{cell}={meaning}")));
+        let meaning = |meaning: &str| format!("--value {}", quote(&ValueMapping::new(field, &cell, meaning).to_string()));
+        let ignore = || format!("--map {}", quote(&Mapping::of(column, None).to_string()));
         if error.detail.contains('\u{fffd}') {
             return of_row(&error.detail).to_owned().into();
         }
@@ -53,6 +55,11 @@ impl Remedies<'_> {
         }
         if error.detail == SHORTENED {
             return "copy the column from the source again, formatted as text".to_owned().into();
+        }
+        if error.code.as_deref() == Some("PROCESS_RUNNING") {
+            let without =
+                if is_in_file { format!("; or leave these cells out: --skip-bad {}", quote(column)) } else { String::new() };
+            return format!("a running process holds this field: complete or cancel it first{without}").into();
         }
         if self.options.match_by.column() == Some(field) {
             return self.unmatched(field, &cell);
@@ -78,14 +85,8 @@ impl Remedies<'_> {
             "model_name" | "manufacturer_name" => {
                 format!("create the model in the catalog; or let the cells be free text: {}", self.free_text())
             }
-            "asset_tag" => format!(
-                "an asset's tag can't change: correct the cell, or leave the tags out with --map {}",
-                quote(&format!("{column}="))
-            ),
-            "updated_at" => format!(
-                "export again, and repeat your changes; or overwrite the newer ones: --map {}",
-                quote(&format!("{column}="))
-            ),
+            "asset_tag" => format!("an asset's tag can't change: correct the cell, or leave the tags out with {}", ignore()),
+            "updated_at" => format!("export again, and repeat your changes; or overwrite the newer ones: {}", ignore()),
             _ => match self.cell_type(field) {
                 Some(CellType::Date) => self.date(&cell),
                 Some(CellType::Number) => self.price(&cell),
@@ -99,7 +100,7 @@ impl Remedies<'_> {
     /// Returns advice for an error that most rows have: its cause is an option rather than a cell.
     fn of_most(&self, field: &str, column: &str) -> String {
         let is_date = self.cell_type(field) == Some(CellType::Date);
-        let map = quote(&format!("{column}={field}"));
+        let map = quote(&Mapping::of(column, Some(field)).to_string());
         format!("most rows have this error: check {}--map {map}", if is_date { "--date-format, and " } else { "" })
     }
 
@@ -129,13 +130,14 @@ impl Remedies<'_> {
             _ => CORRECT,
         };
         let is_placeholder = is_missing && !cell.is_empty();
-        let option = is_placeholder.then(|| format!("--value {}", quote(&format!("{field}:{cell}="))));
+        let option = is_placeholder.then(|| format!("--value {}", quote(&ValueMapping::new(field, cell, "").to_string())));
         Help { option, ..Help::from(text.to_owned()) }
     }
 
     fn free_text(&self) -> String {
-        let map =
-            |(from, to): (&str, &str)| self.column_of(from).map(|column| format!("--map {}", quote(&format!("{column}={to}"))));
+        let map = |(from, to): (&str, &str)| {
+            self.column_of(from).map(|column| format!("--map {}", quote(&Mapping::of(column, Some(to)).to_string())))
+        };
         let fields = [("manufacturer_name", "manufacturer"), ("model_name", "model")];
         fields.into_iter().filter_map(map).collect::<Vec<_>>().join(" ")
     }
@@ -159,6 +161,8 @@ impl Remedies<'_> {
             format!("if the comma in {cell} separates thousands: --decimal point; if it is a decimal comma: --decimal comma")
         } else if !has_comma && price_with_comma(cell).is_some() {
             format!("to read {cell}: --decimal comma")
+        } else if cell.is_empty() {
+            "write a price, or leave the member out".into()
         } else {
             format!("write {cell} as in {}", if has_comma { "1.249,00" } else { "1249.00" })
         }
@@ -183,6 +187,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn help(options: &[&str], column: &str, detail: &str, cells: &[&str]) -> Help {
+        help_for(options, &RowError::of_column(column, detail), cells)
+    }
+
+    fn help_for(options: &[&str], error: &RowError, cells: &[&str]) -> Help {
         let options = parsed(&[&["a.csv"], options].concat());
         let fields = ["serial_number", "asset_tag", "status", "purchase_date", "purchase_price", OWNER_NAME, "model_name"];
         let names = ["Serie", "Tag", "Zustand", "Datum", "Preis", "Wer", "Modell"].map(str::to_owned);
@@ -191,7 +199,7 @@ mod tests {
         let reading = Reading::parse(maps.iter().map(|(name, value)| (*name, value.as_str()))).unwrap();
         let columns = Columns::resolve(options.kind(), &names, &BTreeMap::new(), &reading, None).unwrap();
         let original = Original::Cells(cells.to_vec().into());
-        Remedies { options: &options, names: &names, columns: &columns }.of(&RowError::of_column(column, detail), &original)
+        Remedies { options: &options, names: &names, columns: &columns }.of(error, &original)
     }
 
     #[test]
@@ -220,6 +228,10 @@ mod tests {
             let found = format!("{} {}", found.text, found.option.unwrap_or_default());
             assert!(found.contains(expected), "{column} {detail}: {found}");
         }
+        let held = RowError { code: Some("PROCESS_RUNNING".to_owned()), ..RowError::of_column("Zustand", "is held") };
+        assert!(help_for(&[], &held, &row).text.ends_with("--skip-bad Zustand"));
+        let odd = help(&[], "Zustand", "must be one of", &["", "", "a:b=c"]);
+        assert_eq!(odd.text, "map it to its meaning: --value \"status:a:b=c=MEANING\"");
         let of_most = |options: &[&str], column| help(options, column, "is wrong", &row).if_most;
         let date = "most rows have this error: check --date-format, and --map Datum=purchase_date";
         assert_eq!(of_most(&["--date-format", "YYYY/MM/DD"], "Datum").as_deref(), Some(date));

@@ -7,7 +7,7 @@ use crate::import::args::{Import, OnError, command, with_options};
 use crate::import::chunks::Chunk;
 use crate::import::remedy::{Help, Remedies, SAME_VALUE};
 use crate::import::rows::{Original, Row, RowError, UNREADABLE};
-use crate::import::source::Source;
+use crate::import::source::{STANDARD_INPUT, Source};
 use crate::output::{Format, count, digits, duration, exact, persist, print_json, temporary_beside};
 use csv::{StringRecord, WriterBuilder};
 use domain::import::REASONS;
@@ -241,8 +241,10 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Returns `a.csv.refused.csv` for `a.csv`, and `a.csv.refused-2.csv` for `a.csv.refused.csv`.
+/// Returns `a.csv.refused.csv` for `a.csv`, `stdin.refused.csv` for standard input, and `a.csv.refused-2.csv` for `a.csv.refused.csv`.
 fn path_of(path: &Path, extension: &str) -> PathBuf {
+    // A name such as `-.refused.csv` would be read as options.
+    let path = if path == Path::new(STANDARD_INPUT) { Path::new("stdin") } else { path };
     let name = path.to_string_lossy();
     let earlier = name.strip_suffix(&format!(".{extension}")).and_then(|name| name.rsplit_once(".refused"));
     let attempt = |text: &str| if text.is_empty() { Some(1) } else { text.strip_prefix('-')?.parse::<u32>().ok() };
@@ -640,6 +642,7 @@ mod tests {
     fn rows_that_are_refused_again_are_numbered() {
         for (path, refused) in [
             ("/x/a.csv", "/x/a.csv.refused.csv"),
+            ("-", "stdin.refused.csv"),
             ("a.csv.refused.csv", "a.csv.refused-2.csv"),
             ("a.csv.refused-2.csv", "a.csv.refused-3.csv"),
             ("a.refused-x.csv", "a.refused-x.csv.refused.csv"),

@@ -12,6 +12,7 @@ use domain::import::columns::Columns;
 use domain::import::header::{Header, better_delimiter, delimiter};
 use domain::import::objects;
 use domain::import::parameters::Delimiter;
+use domain::import::suggestion::survey::is_garbled;
 use domain::import::suggestion::{headings, is_list_of_users};
 use domain::values::field_error::{ErrorLocation, FieldError};
 use std::cell::OnceCell;
@@ -23,7 +24,7 @@ use std::rc::Rc;
 
 const MAX_UNKNOWN: usize = 50;
 /// The file name that means standard input.
-const STANDARD_INPUT: &str = "-";
+pub const STANDARD_INPUT: &str = "-";
 
 /// Where the bytes come from.
 enum Content {
@@ -105,6 +106,7 @@ impl Source {
     /// Returns the signs of a wrong option, or of a damaged file.
     pub fn doubts(&self, options: &Import) -> Vec<String> {
         let encoding = self.examination.encoding.name();
+        let sample = decode_sample(&self.examination.sample, self.examination.encoding);
         let of_encoding = self.examination.doubt.map(|doubt| match doubt {
             Doubt::IsUtf8 => format!(
                 "Warning: the file is UTF-8. With --encoding {encoding}, its non-ASCII letters are garbled: omit the option."
@@ -113,14 +115,25 @@ impl Source {
                 "Warning: the file has bytes that {encoding} leaves undefined. It is probably in a different encoding, for example \
                  cp850 or Mac Roman: save it as UTF-8."
             ),
+            Doubt::Guessed => {
+                let odd = sample.split(|c: char| c.is_whitespace() || c == ',' || c == ';').find(|word| !word.is_ascii());
+                format!(
+                    "Warning: the encoding {encoding} is a guess. If {} is wrong, the file can be in a different one, for example cp850 or \
+                     Mac Roman: save it as UTF-8, or say --encoding.",
+                    odd.unwrap_or("a letter")
+                )
+            }
         });
-        let sample = decode_sample(&self.examination.sample, self.examination.encoding);
+        let garbled = sample.split(['\n', ',', ';', '\t']).find(|cell| is_garbled(cell)).map(|cell| {
+            let cell = cell.trim();
+            format!("Warning: letters are garbled, as in {cell}: the file was saved as UTF-8, and read as Windows-1252. Export it again.")
+        });
         let given = options.delimiter.filter(|_| self.format == Format::Csv);
         let of_delimiter = given.and_then(|given| {
             let (better, columns) = better_delimiter(&sample, given, options.header_line)?;
             Some(format!("Warning: with --delimiter {given} there is 1 column; with {better} there are {columns} columns."))
         });
-        of_encoding.into_iter().chain(of_delimiter).collect()
+        of_encoding.into_iter().chain(garbled).chain(of_delimiter).collect()
     }
 
     /// # Errors

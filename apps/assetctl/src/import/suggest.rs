@@ -6,6 +6,8 @@ use crate::http::{Client, unreadable};
 use crate::import::args::{Import, command, with_options};
 use crate::import::source::Source;
 use crate::output::{count, print_json};
+use domain::import::REASONS;
+use domain::import::parameters::Mapping;
 use serde::Deserialize;
 use serde_json::json;
 use terminal::{clean, print_data, print_note};
@@ -54,15 +56,15 @@ pub async fn suggest(options: &Import, connection: &Connection, is_json: bool) -
         .map(|parameter| (parameter.name.as_str(), parameter.value.clone()))
         .collect();
     // A column that nothing places isn't dropped without a word: the command runs only once somebody has decided.
-    let is_mapped =
-        |heading: &str| parameters.iter().any(|(name, value)| *name == "map" && value.starts_with(&format!("{heading}=")));
+    let written = |column: &Column, field| Mapping::of(&column.heading, field).to_string();
+    let is_mapped = |column: &Column| parameters.contains(&("map", written(column, None)));
     let open: Vec<&Column> = suggestion
         .columns
         .iter()
-        .filter(|column| column.field.is_none() && !is_mapped(&column.heading) && column.heading != "reasons")
+        .filter(|column| column.field.is_none() && !is_mapped(column) && column.heading != REASONS)
         .collect();
     let place = parameters.iter().rposition(|(name, _)| *name == "map").map_or(0, |place| place + 1);
-    parameters.splice(place..place, open.iter().map(|column| ("map", format!("{}=?", column.heading))));
+    parameters.splice(place..place, open.iter().map(|column| ("map", written(column, Some("?")))));
     let mut notes = source.doubts(options);
     notes.extend(suggestion.doubts.iter().map(|doubt| with_options(doubt)));
     if suggestion.list == "users" && !options.users {
