@@ -231,7 +231,7 @@ mod tests {
         let held = RowError { code: Some("PROCESS_RUNNING".to_owned()), ..RowError::of_column("Zustand", "is held") };
         assert!(help_for(&[], &held, &row).text.ends_with("--skip-bad Zustand"));
         let odd = help(&[], "Zustand", "must be one of", &["", "", "a:b=c"]);
-        assert_eq!(odd.text, "map it to its meaning: --value \"status:a:b=c=MEANING\"");
+        assert_eq!(odd.text, "map it to its meaning: --value status:a:b=c=MEANING");
         let of_most = |options: &[&str], column| help(options, column, "is wrong", &row).if_most;
         let date = "most rows have this error: check --date-format, and --map Datum=purchase_date";
         assert_eq!(of_most(&["--date-format", "YYYY/MM/DD"], "Datum").as_deref(), Some(date));

@@ -451,12 +451,23 @@ fn the_command_imports_what_a_request_with_the_whole_file_does() {
         let suggested = command_line.run(&["import", path.to_str().unwrap(), "--suggest", "--json"]).ok().json();
         let words = suggested["command"].as_str().unwrap().replace("=?\"", "=\"");
         let decided = " --set name=Chromebook --value status:ACTIVE=in_use --value status:DISABLED=in_service --json";
-        let extra = if name == "chromeos.csv" { decided } else { " --json" };
+        // Its categories are no types.
+        let untyped = " --map category= --json";
+        let extra = if name == "chromeos.csv" {
+            decided
+        } else if name == "partdb.csv" {
+            untyped
+        } else {
+            " --json"
+        };
         let run = command_line.paste(&folder.path(""), &format!("{words}{extra}"));
         assert_eq!(run.counts(), [2, 0, 0, 0], "{name}: {}{}", run.stdout, run.stderr);
         let mut parameters: Vec<Value> = suggested["suggestion"]["parameters"].as_array().unwrap().clone();
         let unplaced = suggested["unknown"].as_array().unwrap().iter().map(|heading| format!("{}=", heading.as_str().unwrap()));
         parameters.extend(unplaced.map(|value| json!({"name": "map", "value": value})));
+        if name == "partdb.csv" {
+            parameters.push(json!({"name": "map", "value": "category="}));
+        }
         if name == "chromeos.csv" {
             parameters.push(json!({"name": "set", "value": "name=Chromebook"}));
             parameters.extend(

@@ -83,7 +83,8 @@ fn refused_assets_are_told_in_the_services_words_and_the_others_change() {
     );
     for (words, code, reason) in [
         (&[other.as_str(), "statsu=in_stock"][..], 2, "statsu: unknown column; known: status"),
-        (&[&other, "status=in_stock", "status=in_use"], 2, "status: must not occur more than once"),
+        (&[&other, "status=in_stock", "status=in_use"], 2, "status is given twice"),
+        (&[&other, "id=x"], 2, "id can't be changed"),
         (&[&other], 2, "give a new value, such as status=in_stock"),
         (&["status=in_stock"], 2, "name the assets to change"),
         (

@@ -245,7 +245,7 @@ impl Survey {
                 self.set(index, None, "the reasons of an earlier import", Source::Heading);
             } else if TIMES.contains(&heading.as_str()) && !self.is_export() {
                 self.guess(index, None, OTHER_TIME);
-            } else if self.surveyed[index].filled > 0 || self.sheet.rows.is_empty() {
+            } else if self.surveyed[index].filled > 0 || self.sheet.rows.is_empty() || TIMES.contains(&heading.as_str()) {
                 let field = self.own_field(index).filter(|field| match self.kind.column(field).map(|column| column.name) {
                     Some(field @ (HOLDER | OWNER_NAME | "assigned_to_email")) => {
                         self.fitting(index, field).map_or(field != HOLDER, |fitting| fitting == field)
@@ -493,8 +493,11 @@ impl Survey {
         }
     }
 
-    /// Treats placeholders as empty cells.
+    /// Treats placeholders as empty cells, except in an export, which changes nothing.
     fn placeholders(&mut self, reading: &mut Reading, matched: Option<&str>) {
+        if matched == Some("id") {
+            return;
+        }
         for index in 0..self.uses.len() {
             let field = self.uses[index].as_ref().and_then(|used| used.field.clone());
             let is_wanted = |field: &String| {

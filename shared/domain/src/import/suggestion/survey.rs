@@ -98,9 +98,12 @@ pub fn is_filled(cell: &str) -> bool {
     !cell.is_empty() && cell != CLEAR
 }
 
-/// Whether a text stands for an unknown value, such as `n/a`. Numbers don't.
+/// Whether a text stands for an unknown value, such as `n/a`, `-` or `#REF!`. Numbers and single letters only do as serial numbers.
 pub fn is_unknown(cell: &str) -> bool {
-    !cell.bytes().all(|byte| byte.is_ascii_digit()) && is_placeholder(cell)
+    let mut bare = cell.chars().filter(|character| character.is_alphanumeric());
+    let first = bare.next();
+    let has_words = !cell.contains(|character: char| character.is_numeric()) && bare.any(|other| Some(other) != first);
+    (first.is_none() || has_words || cell.starts_with('#')) && is_placeholder(cell)
 }
 
 /// Returns the field that a column can be by its cells, if its heading says `field`: holders are given by names or by addresses.
@@ -331,6 +334,16 @@ mod tests {
         assert_eq!(prices(&["999", "", "free"]), Finding::Nothing);
         assert_eq!(prices(&["1.249"]), Finding::Ambiguous);
         assert_eq!(prices(&["12,49", "12.49"]), Finding::Ambiguous);
+    }
+
+    #[test]
+    fn only_words_and_signs_stand_for_an_unknown_value() {
+        for text in ["n/a", "-", "#N/A", "#DIV/0!", "unknown", "k.A."] {
+            assert!(is_unknown(text), "{text}");
+        }
+        for text in ["0.00", "1234567.89", "x", "X", "'@x", "000000", "xxxxxx", "101", "Berlin"] {
+            assert!(!is_unknown(text), "{text}");
+        }
     }
 
     #[test]

@@ -150,8 +150,10 @@ fn prices_that_can_be_read_in_two_ways_are_left_to_people() {
 fn only_an_export_is_matched_by_its_ids() {
     let id = "019acfec-93eb-7044-a3b4-1aa4086b8523";
     let matched = |text: String| suggest(&text).parameters.last().map(|(_, value)| value.clone());
-    let export = format!("id,asset_tag,name,serial_number,updated_at\n{id},T-1,a,S1,2024-01-01T00:00:00Z\n");
-    assert_eq!(parameters(&suggest(&export)), ["match=id"]);
+    let export = suggest(&format!(
+        "id,asset_tag,name,serial_number,location,last_seen_at,updated_at\n{id},T-1,a,S1,unknown,,2024-01-01T00:00:00Z\n"
+    ));
+    assert_eq!((parameters(&export), open(&export)), (vec!["match=id".to_owned()], vec![]));
     assert_eq!(matched(format!("id,location\n{id},Berlin\n")).as_deref(), Some("id"));
     let other = suggest(&format!("id,name,serial_number,updated_at\n{id},a,S1,2024-01-01T00:00:00Z\n"));
     assert_eq!(parameters(&other), ["map=id=", "map=updated_at=", "match=serial_number"]);
