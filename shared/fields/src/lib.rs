@@ -104,7 +104,7 @@ const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber
 const ASSET_TYPE_CODE: &str =
     "assettypecode assettype devicetype gerätetyp geraetetyp typ type kategorie category catégorie categoría tipo";
 const NAME: &str = "assetname itemname devicename computername displayname hostname name partname bezeichnung gerätename gerät désignation \
-    nom nombre product produkt název descripción";
+    nom nombre product produkt název descripción artikel";
 const SERIAL_NUMBER: &str = "serialnumber serial serialno serialnr sn deviceserialnumber hardwareserial seriennummer seriennr \
     numérodesérie númerodeserie ndesérie ndeserie nºdesérie nºdeserie nsérie nºsérie nodesérie";
 const PURCHASE_DATE: &str = "purchasedate purchased purchasedtime purchasetime podate invoicedate dateofpurchase kaufdatum anschaffungsdatum dateachat \

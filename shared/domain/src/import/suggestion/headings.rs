@@ -6,7 +6,7 @@ use crate::import::{Kind, OWNER_NAME};
 const LOCATION: &str = "location";
 /// Headings of a location's levels, from the widest to the narrowest.
 const PLACES: [&str; 4] = [
-    "site standort location campus niederlassung lagerort lieu emplacement ubicación sede ort place annotatedlocation",
+    "site standort location campus niederlassung lagerort aufstellort lieu emplacement ubicación sede ort place annotatedlocation",
     "building gebäude bâtiment edificio pavilon",
     "floor etage stockwerk étage planta piso",
     "room raum zimmer salle sala místnost",

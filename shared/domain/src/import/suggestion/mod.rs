@@ -291,7 +291,12 @@ impl Survey {
             let fitting =
                 self.fitting(index, field).filter(|_| field != "asset_type_code" || !self.surveyed[index].has_more_values);
             if fitting.is_none() {
-                misfits.insert(index, format!("its heading could be {field}, but its values can't"));
+                let values = || listed(&self.surveyed[index].spellings().map(str::to_owned).collect::<Vec<_>>());
+                let why = match OWNERS.contains(&field) {
+                    true => format!("neither names nor e-mail addresses of users, such as {}", values()),
+                    false => format!("its heading could be {field}, but its values can't"),
+                };
+                misfits.insert(index, why);
             }
             fitting
         };
@@ -354,7 +359,8 @@ impl Survey {
                 self.joined.retain(|placed| !placed.columns.contains(&index));
                 self.guess(index, None, format!("{other} has the e-mail addresses of users"));
             } else {
-                let why = format!("{other} has the e-mail addresses of users, but not in {}", count(without, "row with a name"));
+                let why =
+                    format!("{other} has the e-mail addresses of users, but not in {}", count(without, "row") + " with a name");
                 self.leave_open(index, why);
             }
         }
@@ -369,16 +375,16 @@ impl Survey {
         };
         let strange: Vec<usize> = self.misfits.keys().filter(is_holder).copied().collect();
         for index in strange {
-            let (name, map) = (shortened(self.name(index)), |field| self.map(index, field));
-            let values: Vec<String> = self.surveyed[index].spellings().map(str::to_owned).collect();
-            let value = ValueMapping::new("assigned_to_email", values.first().map_or("", |value| value.as_str()), "ADDRESS");
-            let doubt = format!(
-                "{name}: neither names nor e-mail addresses of users, such as {}. Say who they are, with `map={}` and `value={value}`, or \
-                 ignore them, `map={}`.",
-                listed(&values),
-                map("assigned_to_email"),
-                map("")
-            );
+            let (why, map) = (self.misfits[&index].clone(), |field| self.map(index, field));
+            let first = self.surveyed[index].values.first().map_or("", |value| value.as_str());
+            let how = match self.column("assigned_to_email") {
+                Some(_) => format!("keep them elsewhere, `map={}`", map("notes")),
+                None => {
+                    let value = ValueMapping::new("assigned_to_email", first, "ADDRESS");
+                    format!("say who they are, `map={}` and `value={value}`", map("assigned_to_email"))
+                }
+            };
+            let doubt = format!("{}: {why}. Either {how}; or ignore them, `map={}`.", shortened(self.name(index)), map(""));
             self.doubt(doubt);
         }
     }
@@ -807,7 +813,9 @@ impl Survey {
     fn assigned_in_stock(&self, reading: &Reading, is_set: bool) -> Option<String> {
         let owners: Vec<usize> = self.columns_where(|field| OWNERS.contains(&field)).collect();
         let status = self.column("status");
-        let filled = |row: &[String], index: usize| row.get(index).is_some_and(|cell| !cell.trim().is_empty());
+        let filled = |row: &[String], index: usize| {
+            row.get(index).map(|cell| cell.trim()).is_some_and(|cell| survey::is_filled(cell) && !survey::is_unknown(cell))
+        };
         // Words for other statuses are mapped already.
         let words: BTreeSet<String> = reading
             .values

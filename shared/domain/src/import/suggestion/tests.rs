@@ -93,6 +93,9 @@ fn holders_are_never_dropped_without_a_word() {
             "{text}: {suggestion:#?}"
         );
     }
+    let unplaced = suggest("Name,Checked Out To,Email\na,Ada L,a@x.de\nb,Conf Room 2,\n");
+    assert!(has_doubt(&unplaced, "Checked Out To: Email has the e-mail addresses of users, but not in 1 row with a name."));
+    assert!(!has_doubt(&suggest("Name,Owner\na,n/a\n"), "would have a user"));
     let uuid = suggest("name,assigned_to\na,019acfec-92ec-76d7-95f8-7c08cc941cf6\n");
     assert_eq!(parameters(&uuid), [""; 0]);
     let hidden = suggest_with(Kind::Assets, "name,E-Mail\na,a@x.de\n", &LookedUp::default(), &[]);
