@@ -150,9 +150,9 @@ fn unquote(rest: &mut &str, cell: &mut String) -> Option<&'static str> {
         };
         cell.push_str(text);
         *rest = after;
-        let Some(after) = after.strip_prefix('"') else { return None };
+        // A quote after the quote is one of the text; otherwise, the cell ends.
+        *rest = after.strip_prefix('"')?;
         cell.push('"');
-        *rest = after;
     }
 }
 

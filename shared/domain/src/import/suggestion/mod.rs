@@ -727,7 +727,7 @@ impl Survey {
         let is_own = self.is_export() || others.iter().all(|field| self.identifiers(field).is_none());
         let is_given =
             self.given.matched == Some("id") || self.uses[index].as_ref().is_some_and(|used| used.source == Source::Caller);
-        if !is_given && !(is_own && self.identifiers("id").is_some()) {
+        if !(is_given || is_own && self.identifiers("id").is_some()) {
             self.guess(index, None, "its values are not IDs of this service");
             for time in TIMES {
                 if let Some(index) = self.column(time) {
