@@ -121,8 +121,10 @@ async fn unknown_columns_and_too_many_rows_are_refused_before_much_is_done() {
     assert_eq!(reply.field_errors(), ["colour"]);
     assert_eq!(client.total("/assets").await, 0);
 
-    let columns = (0..120_000).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
-    assert_eq!(client.import("/assets", "", &columns).await.field_errors().len(), 100);
+    for (columns, errors) in [(9_000, 100), (120_000, 1)] {
+        let header = (0..columns).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
+        assert_eq!(client.import("/assets", "", &header).await.field_errors().len(), errors, "{columns} columns");
+    }
     let members = (0..80_000).map(|n| format!("\"c{n}\":1")).collect::<Vec<_>>().join(",");
     let line = client.send("POST", "/assets/import", Some("application/x-ndjson"), format!("{{{members}}}")).await;
     assert_eq!(line.field_errors().len(), 100);
