@@ -3,16 +3,20 @@
 import { chromium } from 'playwright-core'
 import { Api } from './api.mjs'
 
+function chromiumWith(flags) {
+  const quiet = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', ...flags]
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: quiet })
+}
+
 /**
  * Plays scenarios two at a time, after the scenarios `alone`, which change the organization's settings. Fails if any fails.
- * `main` has parts of the names of the scenarios that the gate plays.
+ * `main` has parts of the names of the scenarios that the gate plays. `launch` starts another browser than Chromium.
  */
-export async function play(page, { scenarios, alone = {}, main = [], flags = [] }) {
+export async function play(page, { scenarios, alone = {}, main = [], flags = [], launch = () => chromiumWith(flags) }) {
   const [readyFile, folder, ...parts] = process.argv.slice(2)
   const asked = parts.join() === 'main' ? main : parts
   const isAsked = ([name]) => !asked.length || asked.some((part) => name.includes(part))
-  const quiet = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', ...flags]
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: quiet })
+  const browser = await launch()
   const scene = { browser, folder, api: new Api(readyFile) }
   const failed = []
   let played = 0

@@ -11,8 +11,14 @@ export const RIGHT = [[0.8, 0.2], [0.85, 0.8]]
 
 export const pad = (scope) => scope.getByRole('img', { name: /^(Signature pad|Unterschriftsfeld)/ })
 
+/** Returns the width and height of a drawing in CSS pixels. */
+export const sizeOf = (corners, { width, height }) => {
+  const side = (axis) => Math.max(...corners.map((at) => at[axis])) - Math.min(...corners.map((at) => at[axis]))
+  return { width: side(0) * width, height: side(1) * height }
+}
+
 /** Returns points along a polyline, spaced as with a fast hand. */
-function along(corners, { x, y, width, height }, pieces) {
+export function along(corners, { x, y, width, height }, pieces) {
   return corners.slice(1).flatMap(([toX, toY], n) => {
     const [fromX, fromY] = corners[n]
     return Array.from({ length: pieces + 1 }, (_, part) => ({
@@ -49,8 +55,7 @@ export async function draw(page, { hand = 'mouse', corners = L, pieces = 12, sco
   await HANDS[hand](page, along(corners, box, pieces), force)
   const { x, y } = await canvas.boundingBox()
   assert.deepEqual([x, y], [box.x, box.y], 'the page moves while someone draws')
-  const side = (axis) => Math.max(...corners.map((at) => at[axis])) - Math.min(...corners.map((at) => at[axis]))
-  return { width: side(0) * box.width, height: side(1) * box.height }
+  return sizeOf(corners, box)
 }
 
 /** Returns the size of a PNG, and how dark each pixel is on white, from 0 to 255. */
