@@ -2,7 +2,7 @@
 import { assetTypes, cached, get, intent, may } from './api.js'
 import { assetLink, assetList, byCode } from './asset.js'
 import { controlsOf, customControls, labelled } from './editor.js'
-import { h, hint, show } from './elements.js'
+import { button, h, hint, show } from './elements.js'
 import { debounced, input } from './fields.js'
 import { check, clearProblems, form, showProblems } from './form.js'
 import { card, go, heading, say, sayNext } from './page.js'
@@ -119,7 +119,7 @@ export async function create(main, params, signal) {
       } finally {
         isSaving = false
       }
-    }, h('div.grid', labelled(shown, [], ''), own), place, h('div.actions', two.map(([text, isNext], n) => act(text, isNext, n ? '' : 'primary'))))
+    }, h('div.grid', labelled(shown, [], ''), own), place, h('div', { className: goesOn ? 'actions swapped' : 'actions' }, two.map(([text, isNext], n) => act(text, isNext, n ? '' : 'primary')), button(t('cancel'), () => history.back(), 'plain')))
     element.ariaLabel = t('new-asset')
     serial.closest('.field').append(same)
     const edit = () => {
@@ -145,6 +145,8 @@ export async function create(main, params, signal) {
 const modelField = (value, catalog, chosen) =>
   suggesting({
     none: t('new-model'),
+    // Enter chooses no other model, and saves nothing while there is a list.
+    meant: (text, models) => models.find((one) => one.text.toLowerCase() === text.toLowerCase()),
     first: catalog ?? (value ? { text: value } : null),
     chosen,
     find: async (text, signal) => {

@@ -9,7 +9,7 @@ import { forget, keep, kept } from './kept.js'
 import { heading, say } from './page.js'
 import { told } from './outcome.js'
 import { mapping, proposal } from './proposal.js'
-import { beginning, cell, divided, isCsv, parts, withoutCells } from './records.js'
+import { beginning, cell, delimiterOf, divided, isCsv, parts, withoutCells } from './records.js'
 import { latest, pause, uuid } from './requests.js'
 import { t } from './texts.js'
 
@@ -25,7 +25,8 @@ const sendPart = async (path, body, signal, key) =>
 /**
  * An import in the browser. `key`: of whom it is. `rows`: the texts of the records. `parts`: the indexes of those in each request.
  * `place`: the next of these.
- * @typedef {{ id: string, key: string, at: number, kind: string, name: string, head: string, rows: string[], parameters: any[], parts: number[][] }} Job
+ * `asWritten`: with the cells that are left out, which `lost` lists.
+ * @typedef {{ id: string, key: string, at: number, kind: string, name: string, head: string, rows: string[], asWritten: string[], lost: any[], parameters: any[], parts: number[][] }} Job
  * @typedef {{ place: number, counts: Record<string, number>, refused: { row: number, errors: any[] }[] }} Progress
  */
 
@@ -45,6 +46,7 @@ export async function importing(main, _, signal) {
     const bytes = new Uint8Array(await file.arrayBuffer())
     if (isWorkbook(bytes)) return begin(h('div.problem', { role: 'alert' }, h('p', t('workbook'))))
     const text = decoded(bytes)
+    if (text.slice(0, 1000).includes('\0')) return begin(h('div.problem', { role: 'alert' }, h('p', t('not-list'))))
     if (!text.trim()) return begin(h('div.problem', { role: 'alert' }, h('p', t('empty-file'))))
     await attempt(place, () => look({ name: file.name, text, kind: kinds[0] ?? '' }))
   }
@@ -63,17 +65,23 @@ export async function importing(main, _, signal) {
       change: ({ target }) => attempt(outcome, () => look({ name, text, kind: target.value })) }))
     const box = h('div')
     const newCheck = latest(signal)
-    const checking = () => attempt(outcome, () => checked({ name, text, kind, parameters: found.parameters, columns: found.columns, decide: (one) => decide([...given, one], true) }, outcome, newCheck()))
+    /** The look that is going on. */
+    let looking = Promise.resolve()
+    const checking = () => attempt(outcome, async () => {
+      await looking
+      return checked({ name, text, kind, parameters: found.parameters, columns: found.columns, decide: (one) => decide([...given, one], true) }, outcome, newCheck())
+    })
     /** Looks again after a decision, and shows what would happen if that was shown before. */
     async function decide(decided, isChecked = false) {
       given = decided
       newCheck()
       show(outcome, isChecked && h('progress', { ariaLabel: t('checking') }))
-      await attempt(outcome, async () => {
+      looking = attempt(outcome, async () => {
         found = await suggest(kind, given)
         draw()
-        if (isChecked) await checking()
       })
+      await looking
+      if (isChecked) await checking()
     }
     const draw = () => show(box, proposal(found, kind, isCsv(text), decide, given))
     draw()
@@ -103,12 +111,13 @@ export async function importing(main, _, signal) {
       bar.value = n + 1
     }
     refuseDoubles(results)
+    const lost = [...leftOut].flatMap(([row, cells]) => cells.map((n) => ({ row, heading: columns[n].heading, text: cell(rows[row], n) })))
     const good = results.filter(({ outcome, index }) => outcome !== 'refused' && index !== null)
     const begin = async () => {
       const sent = good.filter(({ outcome }) => outcome !== 'unchanged').map(({ index }) => index)
       const refused = results.filter(({ outcome }) => outcome === 'refused').map(({ index, near, errors }) => ({ row: index ?? near, errors }))
       const unchanged = good.length - sent.length
-      const job = { id: uuid(), key: session.me.key.id, at: Date.now(), kind, name, head, rows: texts, parameters,
+      const job = { id: uuid(), key: session.me.key.id, at: Date.now(), kind, name, head, rows: texts, asWritten: rows.map((row) => row.text), lost, parameters,
         parts: parts(head, texts, sent).map(({ indexes }) => indexes) }
       await run(job, { place: 0, counts: { created: 0, updated: 0, unchanged, refused: refused.length }, refused })
     }
@@ -126,7 +135,7 @@ export async function importing(main, _, signal) {
       const [column] = columnsOf(fieldName)
       return isCsv(text) && index !== null && column !== undefined && columnsOf(fieldName).length === 1 ? cell(rows[index], column) : ''
     }
-    show(place, await told(results, { kind, leftOut: leftOut.size, cellOf, decide, skip, begin: () => attempt(place, begin) }))
+    show(place, await told(results, { kind, lost, cellOf, decide, skip, begin: () => attempt(place, begin) }))
     place.querySelector('h2')?.scrollIntoView({ block: 'start' })
   }
 
@@ -161,10 +170,10 @@ export async function importing(main, _, signal) {
     done(job, progress)
   }
 
-  function done({ kind, name, rows, head }, { counts, refused }) {
+  function done({ kind, name, asWritten, lost, head, parameters }, { counts, refused }) {
     const results = refused.map(({ row, errors }) => ({ outcome: 'refused', index: row, errors }))
     show(main, title())
-    told(results, { kind, counts, file: { name, head, rows } }).then((shown) => {
+    told(results, { kind, counts, lost, file: { name, head, rows: asWritten, delimiter: isCsv(asWritten[0]) ? delimiterOf(head, parameters) : null } }).then((shown) => {
       show(main, title(), shown, h('div.actions', h('a.button', { href: `#/${kind === 'users' ? 'people' : 'assets'}` }, t(kind === 'users' ? 'nav.people' : 'nav.assets')), button(t('other-file'), () => begin())))
       main.querySelector('h1').focus()
     })

@@ -5,7 +5,7 @@ import { MOST_CHOSEN, basket, choose, chosen } from './basket.js'
 import { button, every, h, own, saveFile, show } from './elements.js'
 import { chips, controlled, filterControls, filters } from './filters.js'
 import { attempt, empty, findPlaces, pager, searchField } from './form.js'
-import { current, go, link, query, skeleton } from './page.js'
+import { closed, current, go, link, query, skeleton } from './page.js'
 import { pictures } from './pictures.js'
 import { latest } from './requests.js'
 import { rowBoxes, tableOf } from './rows.js'
@@ -43,7 +43,7 @@ export function inventory(main, first, signal) {
   show(main,
     h('h1.unseen', { tabIndex: -1 }, t('nav.assets')),
     h('div.inventory', h('div.with-action', search, link(t('new-asset'), 'new', {}, 'button primary')), h('details', { open: innerWidth >= 800 }, h('summary', t('filters')), controls.box), charts.panel,
-      h('div', others, h('div.totals', totals, clear, h('span.more', link(t('bring-list'), 'import'), button(t('export'), exportAll, 'plain'), may('events:read') && link(t('changes'), 'changes'))), body, pages)),
+      h('div', others, h('div.totals', totals, clear, h('span.more', !closed.has('import') && link(t('bring-list'), 'import'), button(t('export'), exportAll, 'plain'), may('events:read') && link(t('changes'), 'changes'))), body, pages)),
     selection.place)
 
   const unfilter = (look) => button(t('clear-filters'), () => {
@@ -73,6 +73,7 @@ export function inventory(main, first, signal) {
         link(t('new-asset'), 'new', {}, 'button primary'), link(t('bring-list'), 'import', {}, 'button'), link(t('key-for-colleague'), 'organisation/keys', {}, 'button'))))
       if (hadFocus) rows(body)[0]?.focus()
       found = meta.total
+      selection.changed()
       show(totals, t('assets', { count: found }))
       await showChips(data.length > 0 && isFiltered)
       listed.throwIfAborted()

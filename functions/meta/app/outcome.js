@@ -10,6 +10,7 @@ import { t } from './texts.js'
 const MOST_CHANGES = 50
 const MOST_REASONS = 40
 const MOST_ROWS = 8
+const MOST_LOST = 200
 const OUTCOMES = ['created', 'updated', 'unchanged', 'refused']
 
 /**
@@ -17,14 +18,16 @@ const OUTCOMES = ['created', 'updated', 'unchanged', 'refused']
  * @param {any[]} results
  * @param {any} more
  */
-export async function told(results, { kind, counts = countsOf(results), leftOut = 0, cellOf = () => '', decide, skip, begin, file }) {
+export async function told(results, { kind, counts = countsOf(results), lost = /** @type {any[]} */ ([]), cellOf = () => '', decide, skip, begin, file }) {
   const reasons = reasonsOf(results)
   const written = counts.created + counts.updated
   const tallies = h('p.tallies', { role: 'status' }, OUTCOMES.filter((name) => counts[name] || name === 'created').map((name) =>
     h('span', h('b', String(counts[name])), ' ', t(`row.${name}`))))
   const isOfCells = results.some(({ outcome, errors }) => outcome === 'refused' && errors.every(({ column, code }) => column && code !== 'DUPLICATE'))
   return h('section.card.form', { ariaLabel: t(begin ? 'would-happen' : 'done') }, h('h2', t(begin ? 'would-happen' : 'done')), tallies,
-    leftOut > 0 && hint(t('cells-left-out', { count: leftOut })),
+    lost.length > 0 && h('details', h('summary', t('cells-left-out', { count: lost.length })), h('ul', lost.slice(0, MOST_LOST).map(({ row, heading, text }) =>
+      h('li', t('in-rows', { count: 1, rows: String(row + 1) }), ': ', h('b', own(heading)), ' ', own(text)))),
+    lost.length > MOST_LOST && hint(t('elsewhere-count', { count: lost.length - MOST_LOST }))),
     changesOf(results),
     reasons.length > 0 && h('div', h('h3', t('refused-rows')), h('ul.plain-list.refused', await Promise.all(reasons.slice(0, MOST_REASONS).map((one) => reasonLine(one, cellOf, decide)))),
       reasons.length > MOST_REASONS && hint(t('elsewhere-count', { count: reasons.length - MOST_REASONS }))),
@@ -79,8 +82,12 @@ function changesOf(results) {
       h('li', { value: (index ?? 0) + 1 }, changes.map((one) => h('div', h('b', columnName(one.field)), ' ', fromTo(one))))))))
 }
 
-/** Saves the refused rows as they were, with the reasons in a first column of CSV or a file of their own lines. */
-function saveRefused(results, { name, head, rows }) {
-  const lines = [...new Set(results.map(({ index }) => index))].sort((a, b) => a - b).map((index) => rows[index])
-  saveFile(`refused-${name}`, head + lines.map((line) => `${line}\n`).join(''), 'text/plain')
+/** Saves the refused rows as they were: in CSV, with the reasons in a last column. */
+function saveRefused(results, { name, head, rows, delimiter }) {
+  const quoted = (text) => `"${text.replaceAll('"', '""')}"`
+  const why = new Map(results.map(({ index, errors }) => [index, errors.map(({ heading, detail }) => (heading ? `${heading}: ${detail}` : detail)).join('; ')]))
+  const withMore = (text, more) => (delimiter ? text + delimiter + quoted(more) : text)
+  const lines = [...why].sort(([a], [b]) => a - b).map(([index, reasons]) => withMore(rows[index], reasons))
+  const header = head && `${withMore(head.trimEnd(), t('why-refused'))}\n`
+  saveFile(`refused-${name}`, header + lines.map((line) => `${line}\n`).join(''), 'text/plain')
 }

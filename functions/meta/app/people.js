@@ -17,7 +17,7 @@ const state = ({ is_active }) => t(is_active ? 'active' : 'inactive')
 export function people(main, params, signal) {
   const search = searchField(params.q, t('person-placeholder'), (q) => go('people', { q }, true), signal)
   const list = h('div.list', skeleton(8))
-  show(main, h('h1.unseen', { tabIndex: -1 }, t('nav.people')), h('div.with-action', search, link(t('new-person'), 'new-person', {}, 'button')), list)
+  show(main, h('h1.unseen', { tabIndex: -1 }, t('nav.people')), h('div.with-action', search, link(t('new-person'), 'new-person', {}, 'button'), !closed.has('import') && link(t('bring-list'), 'import')), list)
   const newList = latest(signal)
   async function showList() {
     const listed = newList()

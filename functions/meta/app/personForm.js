@@ -17,7 +17,7 @@ const parts = (user) => [
 /** Shows the form for a new person. */
 export function newPerson(main, _, signal) {
   const title = t('new-person')
-  const element = recordForm({ title, path: '/users', parts: parts({ role: 'viewer' }), signal, isTitled: false, saved: ({ id }) => go(`person/${id}`) })
+  const element = recordForm({ title, path: '/users', parts: parts({ role: 'viewer' }), signal, isTitled: false, saved: ({ id }) => go(`person/${id}`), cancelled: () => history.back() })
   show(main, heading(title), element)
   element.querySelector('input')?.focus()
   return { title }

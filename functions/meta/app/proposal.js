@@ -14,7 +14,8 @@ const COLUMNS = {
   users: ['email', 'display_name', 'role', 'is_active'],
 }
 const MATCHES = { assets: ['none', 'asset_tag', 'serial_number', 'id'], users: ['none', 'email', 'id'] }
-const DATES = ['DD.MM.YYYY', 'DD/MM/YYYY', 'MM/DD/YYYY', 'YYYY/MM/DD', 'DD-MM-YYYY']
+const AND = ' + '
+const DATES = ['DD.MM.YYYY', 'DD/MM/YYYY', 'MM/DD/YYYY', 'YYYY/MM/DD', 'DD-MM-YYYY', 'DD.MM.YYYY + DD/MM/YYYY', 'DD.MM.YYYY + MM/DD/YYYY']
 const ROLES = ['viewer', 'helpdesk', 'technician', 'admin']
 const CUSTOM = 'custom_fields.'
 
@@ -59,22 +60,23 @@ export function proposal({ columns, parameters, doubts }, kind, isCsv, decide, g
   if (kind === 'assets' && !columns.some(({ field }) => field?.startsWith('asset_type'))) choices('asset_type_code').then((all) => all?.length && show(types,
     field(t('type-of-all'), select([['', '–'], ...all], type, { change: ({ target }) =>
       decide([...given.filter((one) => !one.value.startsWith('asset_type_code=')), ...(target.value ? [{ name: 'set', value: `asset_type_code=${target.value}` }] : [])]) }))))
-  const formats = parameters.filter(({ name }) => name === 'date_format').map(({ value }) => value)
-  const dates = [...new Set([...formats, ...DATES])].map((format) => [format, format])
+  const formats = parameters.filter(({ name }) => name === 'date_format').map(({ value }) => value).join(AND)
+  const dates = [...new Set([formats, ...DATES])].filter(Boolean).map((format) => [format, format])
   const create = choice(t('create-unmatched'), value('create_unmatched') === 'true', { change: ({ target }) => set('create_unmatched', target.checked ? 'true' : 'false') })
   return [
-    doubts.length > 0 && h('section.card.doubts', { ariaLabel: t('doubts') }, h('h2', t('doubts')), h('ul', { lang: 'en' }, doubts.map((doubt) => h('li', inCode(doubt))))),
+    doubts.length > 0 && h('section.card.doubts', { ariaLabel: t('doubts') }, h('h2', t('doubts')), h('ul', { lang: 'en' }, doubts.map((doubt) => h('li', own(inWords(doubt)))))),
     card(t('columns'), h('table.columns-read', h('thead', h('tr', [t('column'), t('is-field')].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', rows))),
     h('section.card.form', { ariaLabel: t('reading') }, h('div.grid', types,
-      field(t('dates'), select([['', '–'], ...dates], formats[0] ?? '', { change: ({ target }) => set('date_format', target.value) })),
-      field(t('decimal'), select([['', '–'], ['comma', '1.249,00'], ['point', '1,249.00']], value('decimal'), { change: ({ target }) => set('decimal', target.value) })),
+      kind === 'assets' && field(t('dates'), select([['', '–'], ...dates], formats, { change: ({ target }) =>
+        decide([...without('date_format'), ...target.value.split(AND).filter(Boolean).map((value) => ({ name: 'date_format', value }))]) })),
+      kind === 'assets' && field(t('decimal'), select([['', '–'], ['comma', '1.249,00'], ['point', '1,249.00']], value('decimal'), { change: ({ target }) => set('decimal', target.value) })),
       field(t('match-by'), select(MATCHES[kind].map((name) => [name, name === 'none' ? t('match-none') : columnName(name)]), value('match') || 'none', { change: ({ target }) => set('match', target.value) })),
       value('match') && value('match') !== 'none' && create.element)),
   ]
 }
 
-/** Shows the parameters in a doubt as code. */
-const inCode = (doubt) => doubt.split('`').map((piece, n) => (n % 2 ? h('code', piece) : own(piece)))
+/** Leaves out the sentences that name parameters: here, controls set them. */
+const inWords = (doubt) => doubt.split(/(?<=[.:]) (?=[A-Z`])/).filter((sentence, n) => n === 0 || !sentence.includes('`')).join(' ')
 
 function columnRow({ heading, field: is, example }, n, kind, change) {
   const other = `${CUSTOM}${heading.trim()}`

@@ -3,12 +3,17 @@
 /** A request has at most so many rows, and characters so that it stays below 1 MiB as JSON. */
 const MOST_ROWS = 200
 const MOST_CHARACTERS = 250_000
-const DELIMITERS = { semicolon: ';', tab: '\t' }
+const DELIMITERS = { semicolon: ';', tab: '\t', pipe: '|' }
 
 /**
  * A row of a file: its text and, in CSV, where each cell begins and ends in it.
  * @typedef {{ text: string, cells: number[][] }} Record
  */
+
+const given = (parameters, name) => parameters.find((one) => one.name === name)?.value
+
+/** Returns the character between cells. @param {string} text @param {any[]} parameters */
+export const delimiterOf = (text, parameters) => DELIMITERS[given(parameters, 'delimiter') ?? ''] ?? /^sep=([,;\t|])/.exec(text)?.[1] ?? ','
 
 /** Whether a file isn't JSON. @param {string} text */
 export const isCsv = (text) => !/^\s*[[{]/.test(text)
@@ -26,9 +31,8 @@ export function beginning(text) {
  */
 export function divided(text, parameters) {
   if (!isCsv(text)) return { head: '', rows: objects(text) }
-  const given = (name) => parameters.find((one) => one.name === name)?.value
-  const delimiter = DELIMITERS[given('delimiter') ?? ''] ?? /^sep=([,;\t])/.exec(text)?.[1] ?? ','
-  const header = Number(given('header_line') ?? 0)
+  const delimiter = delimiterOf(text, parameters)
+  const header = Number(given(parameters, 'header_line') ?? 0)
   const next = reader(text, delimiter)
   let at = 0
   let line = 1
