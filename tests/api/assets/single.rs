@@ -168,7 +168,7 @@ async fn a_price_keeps_every_digit_and_can_be_sent_as_text_everywhere() {
     assert_eq!(client.get("/assets").await.text().matches(expected).count(), 3);
     let reply = client.patch(&path, json!({"purchase_price": "1,249.00"})).await;
     assert!(reply.text().contains("from 0 to below 1000000000000, or its decimal text"), "{}", reply.text());
-    for (id, bad) in [("1", "\"1e3\""), ("2", "\"\""), ("3", "\" 5\"")] {
+    for (id, bad) in [("1", "\"1e3\""), ("2", "\" 5\"")] {
         let line = format!(r#"{{"name":"{id}","purchase_price":{bad}}}"#);
         let refused = client.send("POST", "/assets/import", Some("application/x-ndjson"), line).await;
         assert_eq!(refused.json()["meta"]["refused"], 1, "{}", refused.text());
