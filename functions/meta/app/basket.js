@@ -21,7 +21,7 @@ export const chosen = new Set()
 export const mayChoose = () => may('assets:write') || !closed.has('take-back')
 
 /**
- * Creates the basket. `changed` tells it that the selection has changed.
+ * Creates the basket. `changed` tells it that the selection has changed, and `listed` that the list has: a form stays as it is.
  * @param {{ cleared: () => void, moved: () => void, gone: () => void, found: () => number, chooseAll: () => Promise<void> }} told
  *   `cleared`: nothing is selected any more. `moved`: assets have changed. `gone`: some no longer exist. `found`: how many assets the
  *   filters find. `chooseAll` selects them
@@ -43,7 +43,10 @@ export function basket({ cleared, moved, gone, found, chooseAll }) {
         show(place, form.parts)
         form.focus()
       }),
-      button(t('labels'), () => show(place, labelForm(draw))),
+      button(t('labels'), () => {
+        chosenAnew = () => {}
+        show(place, labelForm(draw))
+      }),
       found() > chosen.size && found() <= MOST_CHOSEN && button(t('choose-all', { count: found() }), () => chooseAll().then(draw), 'plain'),
       button(t('choose-none'), () => {
         chosen.clear()
@@ -51,7 +54,7 @@ export function basket({ cleared, moved, gone, found, chooseAll }) {
         draw()
       }, 'plain'))
   }
-  return { place, draw, changed: () => (chosen.size ? chosenAnew() : draw()) }
+  return { place, draw, changed: () => (chosen.size ? chosenAnew() : draw()), listed: () => chosenAnew === draw && draw() }
 }
 
 /** Creates the form that saves sheets of labels, to be printed. */

@@ -73,7 +73,7 @@ export function inventory(main, first, signal) {
         link(t('new-asset'), 'new', {}, 'button primary'), link(t('bring-list'), 'import', {}, 'button'), link(t('key-for-colleague'), 'organisation/keys', {}, 'button'))))
       if (hadFocus) rows(body)[0]?.focus()
       found = meta.total
-      selection.changed()
+      selection.listed()
       show(totals, t('assets', { count: found }))
       await showChips(data.length > 0 && isFiltered)
       listed.throwIfAborted()
