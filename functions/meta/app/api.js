@@ -141,8 +141,9 @@ export async function send(method, path, { body, headers = {}, signal, as = 'jso
 /** @param {string} path @param {AbortSignal} [signal] @param {Record<string, any>} [parameters] */
 export const get = async (path, signal, parameters) => (await send('GET', path + query(parameters), { signal })).body
 
-export const post = async (path, body, key) =>
-  (await send('POST', path, { body, headers: key ? { 'idempotency-key': key } : {} })).body
+/** @param {string} [key] the idempotency key @param {AbortSignal} [signal] */
+export const post = async (path, body, key, signal) =>
+  (await send('POST', path, { body, signal, headers: key ? { 'idempotency-key': key } : {} })).body
 
 /** @param {AbortSignal} [signal] */
 export const plan = async (path, body, signal) => (await send('POST', `${path}?dry_run=true`, { body, signal })).body

@@ -3,7 +3,7 @@ import { Problem, daysAfter, endOf, get, instanceName, isAboutInactiveUser, know
 import { changeForm } from './change.js'
 import { button, h, hint, own, show } from './elements.js'
 import { attempt, dayField, empty, field, problemBox } from './form.js'
-import { builtIn, card, colon, facts, go, heading, link, say, skeleton, status } from './page.js'
+import { builtIn, card, colon, facts, go, heading, link, runPath, say, skeleton, status, stepOf } from './page.js'
 import { latest } from './requests.js'
 import { has, named, sentence, t } from './texts.js'
 import { ago, amount, date, editable } from './values.js'
@@ -184,8 +184,7 @@ export async function asset(main, params, signal, [, id]) {
     const startable = all.filter(({ can_start }) => can_start)
     const others = all.filter(({ can_start }) => !can_start)
     show(place,
-      instance && h('p', link(own(builtIn(instance.process_name)), instance.movement_id ? `run/movements/${instance.movement_id}` : `run/instances/${instance.id}`),
-        h('span.hint', ` ${t('step-of', { step: instance.current_step + 1, of: instance.steps.length })}${colon()}`, own(builtIn(instance.steps[instance.current_step]?.label)))),
+      instance && h('p', link(own(builtIn(instance.process_name)), runPath(instance)), h('span.hint', ' ', stepOf(instance))),
       startable.length > 0 && h('ul.plain-list', startable.map((one) =>
         h('li', runs(own(builtIn(one.name)), 'start', one.slug), h('span.hint', ` → ${status(one.target_status)}`)))),
       others.length > 0 && h('details', h('summary', t('cant-start')), h('ul.plain-list', others.map((one) =>

@@ -120,8 +120,8 @@ function changeForm({ types, cancelled, changed, gone }) {
   const preview = async () => {
     const asked = [written(), ...chosen].join()
     await settle(one().control)
-    const { name, control, value } = one()
-    const body = { [name]: (value ? value() : control.value.trim()) || null }
+    const { name, value } = one()
+    const body = { [name]: value() || null }
     const after = await each(plan, body, working)
     if ([written(), ...chosen].join() !== asked) return ask()
     const line = async (asset) => h('li', assetLink(asset), ' → ', await valueOf(name, asset[name]))

@@ -20,8 +20,8 @@ export async function changeForm(asset, etag, signal, saved, cancelled) {
   /** Sends only edited fields, so that others' changes are kept. */
   function body() {
     const patch = {}
-    for (const { name, control, value } of all) {
-      const now = (value ? value() : control.value.trim()) || (name === 'name' ? '' : null)
+    for (const { name, value } of all) {
+      const now = value() || (name === 'name' ? '' : null)
       if (now !== (before[name] === null ? null : String(before[name]))) patch[name] = now
     }
     const fields = Object.fromEntries(custom.filter(({ changed }) => changed()).map(({ name, value }) => [name, value()]))

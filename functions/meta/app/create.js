@@ -1,7 +1,7 @@
 // Puts new assets in, one after the other.
 import { assetTypes, cached, get, intent, may } from './api.js'
 import { assetLink, assetList, byCode } from './asset.js'
-import { controlsOf, customControls, labelled } from './editor.js'
+import { controlsOf, customControls, fieldOf, labelled } from './editor.js'
 import { button, h, hint, show } from './elements.js'
 import { debounced, input } from './fields.js'
 import { check, clearProblems, form, showProblems } from './form.js'
@@ -37,21 +37,22 @@ export async function create(main, params, signal) {
   }
 
   function newForm({ catalog = null, ...values }) {
-    const all = controlsOf({ status: 'in_stock', location: null, ...values }, types)
-    const one = (name) => all.find((known) => known.name === name)?.control
+    const usual = controlsOf({ status: 'in_stock', location: null, ...values }, types)
     /** The model of the catalog that was chosen, which sets the manufacturer and the type. @type {any} */
     let chosen = catalog
-    if (may('catalog:read')) Object.assign(/** @type {any} */ (all.find(({ name }) => name === 'model')), { control: modelField(values.model, catalog, (model) => {
+    const model = may('catalog:read') && fieldOf('model', modelField(values.model, catalog, (model) => {
       chosen = model
       if (!model) return
       one('manufacturer').value = model.manufacturer
       if (!one('asset_type_id') || !model.asset_type_id) return
       one('asset_type_id').value = model.asset_type_id
       showCustom()
-    }) })
-    const tag = { name: 'asset_tag', control: input('text', '', { placeholder: t('tag-automatic') }) }
+    }))
+    const [name, ...others] = usual.map((one) => (one.name === 'model' && model) || one)
     /** @type {any[]} */
-    const shown = [...all.slice(0, 1), tag, ...all.slice(1)]
+    const shown = [name, fieldOf('asset_tag', input('text', '', { placeholder: t('tag-automatic') })), ...others]
+    const one = (name) => shown.find((known) => known.name === name)?.control
+    const written = () => shown.map(({ name, value }) => [name, value()])
     const serial = one('serial_number')
     one('name').required = true
     const own = h('div.contents')
@@ -60,9 +61,9 @@ export async function create(main, params, signal) {
     /** @type {any[]} */
     let custom = []
     function showCustom() {
-      const written = Object.fromEntries(custom.map(({ name, value }) => [name, value()]))
+      const values = Object.fromEntries(custom.map(({ name, value }) => [name, value()]))
       const type = types.find(({ id }) => id === one('asset_type_id')?.value)
-      custom = customControls(written, type)
+      custom = customControls(values, type)
       for (const { name, control } of custom) control.required = Boolean(type?.custom_fields_schema?.required?.includes(name))
       show(own, labelled([], custom, 'custom_fields'))
     }
@@ -79,10 +80,9 @@ export async function create(main, params, signal) {
     serial.addEventListener('input', () => look(serial.value.trim(), newLook()))
 
     function body() {
-      const values = shown.map(({ name, control, value }) => [name, value ? value() : control.value.trim()])
       const fields = custom.map(({ name, value }) => [name, value()])
       const isSet = ([, value]) => (value ?? '') !== ''
-      const set = Object.fromEntries(values.filter(isSet))
+      const set = Object.fromEntries(written().filter(isSet))
       const isOfCatalog = chosen && set.manufacturer === chosen.manufacturer && [undefined, chosen.asset_type_id ?? undefined].includes(set.asset_type_id)
       if (isOfCatalog) {
         for (const name of ['manufacturer', 'model', 'asset_type_id']) delete set[name]
@@ -102,7 +102,7 @@ export async function create(main, params, signal) {
         return go(`asset/${data.id}`)
       }
       say(told)
-      next({ ...kept(Object.fromEntries(shown.map(({ name, control, value }) => [name, value ? value() : control.value]))), catalog: chosen })
+      next({ ...kept(Object.fromEntries(written())), catalog: chosen })
     }
     const act = (text, isNext, look) => h('button', { type: 'submit', className: look, click: () => (goesOn = isNext) }, text)
     const two = [[t('save'), false], [t('save-next'), true]]

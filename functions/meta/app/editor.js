@@ -8,29 +8,31 @@ import { status } from './page.js'
 import { t } from './texts.js'
 import { editable, typedAmount } from './values.js'
 
+/** Creates a field from a control. `value` returns what the form says. @param {string} name @param {any} control */
+export const fieldOf = (name, control, value = () => control.value.trim()) => ({ name, control, value })
+
 /**
- * Creates a control for each field that the key may set, in display order. `value` returns what the form says; without it, that is
- * the control's text.
+ * Creates a field for each member that the key may set, in display order.
  * @param {any} asset the values at first
  * @param {any[]} types
- * @returns {{ name: string, control: any, value?: () => any }[]}
+ * @returns {{ name: string, control: any, value: () => any }[]}
  */
 export function controlsOf(asset, types, holderName = '') {
   let person = asset.assigned_to
-  const text = (name, type = 'text') => ({ name, control: input(type, asset[name]) })
+  const text = (name, type = 'text') => fieldOf(name, input(type, asset[name]))
   const holder = personField((user) => (person = user?.id ?? null), holderName ? { id: person, display_name: holderName } : null)
   const shownPrice = editable(asset.purchase_price ?? null)
   const price = input('text', shownPrice, { inputMode: 'decimal' })
   const all = [
     text('name'),
-    { name: 'status', control: select(STATUSES.map((name) => [name, status(name)]), asset.status) },
-    types.length > 0 && { name: 'asset_type_id', control: select([['', '–'], ...types.map(({ id, name }) => [id, name])], asset.asset_type_id) },
-    'location' in asset && { name: 'location', control: locationField(asset.location) },
-    may('users:read') && { name: 'assigned_to', control: holder, value: () => (holder.value.trim() === holderName ? asset.assigned_to : holder.value.trim() && (person ?? holder.value.trim())) },
+    fieldOf('status', select(STATUSES.map((name) => [name, status(name)]), asset.status)),
+    types.length > 0 && fieldOf('asset_type_id', select([['', '–'], ...types.map(({ id, name }) => [id, name])], asset.asset_type_id)),
+    'location' in asset && fieldOf('location', locationField(asset.location)),
+    may('users:read') && fieldOf('assigned_to', holder, () => (holder.value.trim() === holderName ? asset.assigned_to : holder.value.trim() && (person ?? holder.value.trim()))),
     !asset.model_id && text('manufacturer'), !asset.model_id && text('model'), text('serial_number'), text('purchase_date', 'date'),
-    { name: 'purchase_price', control: price, value: () => price.value === shownPrice ? String(asset.purchase_price ?? '') : typedAmount(price.value.trim()) },
+    fieldOf('purchase_price', price, () => (price.value === shownPrice ? String(asset.purchase_price ?? '') : typedAmount(price.value.trim()))),
     text('warranty_until', 'date'),
-    { name: 'notes', control: h('textarea', { rows: 3, value: asset.notes ?? '' }) },
+    fieldOf('notes', h('textarea', { rows: 3, value: asset.notes ?? '' })),
   ]
   return /** @type {any[]} */ (all.filter(Boolean))
 }

@@ -197,6 +197,10 @@ export const locationField = (value, chosen = (_) => {}, none = t('new-place')) 
     },
   })
 
+const ROLES = ['viewer', 'helpdesk', 'technician', 'admin']
+/** Returns the roles of people as options. */
+export const roleOptions = () => ROLES.map((role) => [role, t(`role.${role}`)])
+
 /** Shows advice in place of an empty list. */
 export const empty = (title, text = '', ...actions) => h('div.empty', h('p', h('strong', title)), text && hint(text), ...actions)
 

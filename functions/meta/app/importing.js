@@ -1,13 +1,13 @@
 // Brings a list in: a file is looked at, its reading corrected, its effects shown, and then it is imported part by part.
-import { Problem, may, send, session } from './api.js'
+import { Problem, may, plan, post, session } from './api.js'
 import { isWorkbook, decoded } from './decoded.js'
 import { takeDropped } from './dropped.js'
 import { button, h, hint, own, show } from './elements.js'
 import { select } from './fields.js'
 import { attempt, field, problemBox } from './form.js'
 import { forget, keep, kept } from './kept.js'
-import { heading, say } from './page.js'
 import { told } from './outcome.js'
+import { heading, link, say } from './page.js'
 import { mapping, proposal } from './proposal.js'
 import { beginning, cell, delimiterOf, divided, isCsv, parts, withoutCells } from './records.js'
 import { latest, pause, uuid } from './requests.js'
@@ -18,15 +18,10 @@ const REMEMBERED_MS = 23 * 3600 * 1000
 const RETRY_SECONDS = 5
 const SCOPES = { assets: 'assets:write', users: 'users:write' }
 
-/** @param {any} body @param {AbortSignal} [signal] @param {string} [key] */
-const sendPart = async (path, body, signal, key) =>
-  (await send('POST', path, { body, signal, headers: key ? { 'idempotency-key': key } : {} })).body
-
 /**
- * An import in the browser. `key`: of whom it is. `rows`: the texts of the records. `parts`: the indexes of those in each request.
- * `place`: the next of these.
- * `asWritten`: with the cells that are left out, which `lost` lists.
- * @typedef {{ id: string, key: string, at: number, kind: string, name: string, head: string, rows: string[], asWritten: string[], lost: any[], parameters: any[], parts: number[][] }} Job
+ * An import in the browser. `key`: of whom it is. `rows`: the texts of the records, of which those with the indexes `sent` are
+ * imported. `asWritten`: with the cells that are left out, which `lost` lists. `place`: the next request.
+ * @typedef {{ id: string, key: string, at: number, kind: string, name: string, head: string, rows: string[], asWritten: string[], lost: any[], parameters: any[], sent: number[] }} Job
  * @typedef {{ place: number, counts: Record<string, number>, refused: { row: number, errors: any[] }[] }} Progress
  */
 
@@ -36,25 +31,26 @@ export async function importing(main, _, signal) {
   const input = h('input', { type: 'file', accept: '.csv,.tsv,.txt,.json,.ndjson,text/csv', change: () => input.files?.[0] && open(input.files[0]) })
   const title = () => heading(t('bring-list'))
 
-  function begin(problem = null) {
+  /** Asks for a file. `wrong` says what is wrong with the last one. */
+  function begin(wrong = '') {
     show(main, title(), h('section.card.form', field(t('file'), input), hint(t('file-hint'))), place)
-    show(place, problem)
+    show(place, wrong && h('div.problem', { role: 'alert' }, h('p', wrong)))
     input.focus()
   }
 
   async function open(file) {
     const bytes = new Uint8Array(await file.arrayBuffer())
-    if (isWorkbook(bytes)) return begin(h('div.problem', { role: 'alert' }, h('p', t('workbook'))))
+    if (isWorkbook(bytes)) return begin(t('workbook'))
     const text = decoded(bytes)
-    if (text.slice(0, 1000).includes('\0')) return begin(h('div.problem', { role: 'alert' }, h('p', t('not-list'))))
-    if (!text.trim()) return begin(h('div.problem', { role: 'alert' }, h('p', t('empty-file'))))
+    if (text.slice(0, 1000).includes('\0')) return begin(t('not-list'))
+    if (!text.trim()) return begin(t('empty-file'))
     await attempt(place, () => look({ name: file.name, text, kind: kinds[0] ?? '' }))
   }
 
   /** Shows how the file would be read. `given` are the decisions of the reader. */
   async function look({ name, text, kind }, given = /** @type {any[]} */ ([])) {
     const newLook = latest(signal)
-    const suggest = async (kind, parameters) => (await sendPart(`/${kind}/import/suggest`, { parameters, text: beginning(text) }, newLook())).data
+    const suggest = async (kind, parameters) => (await post(`/${kind}/import/suggest`, { parameters, text: beginning(text) }, undefined, newLook())).data
     let found = await suggest(kind, given)
     if (!given.length && found.list === 'users' && kind !== 'users' && kinds.includes('users')) {
       kind = 'users'
@@ -104,7 +100,7 @@ export async function importing(main, _, signal) {
     /** @type {any[]} */
     const results = []
     for (const [n, part] of all.entries()) {
-      const { data } = await sendPart(`/${kind}/import?dry_run=true`, { parameters, text: part.text }, signal)
+      const { data } = await plan(`/${kind}/import`, { parameters, text: part.text }, signal)
       // A quote that isn't closed can divide a part into other rows than here.
       const isSame = data.length === part.indexes.length
       for (const one of data) results.push({ ...one, index: isSame ? part.indexes[one.row - 1] : null, near: part.indexes[0] })
@@ -117,8 +113,7 @@ export async function importing(main, _, signal) {
       const sent = good.filter(({ outcome }) => outcome !== 'unchanged').map(({ index }) => index)
       const refused = results.filter(({ outcome }) => outcome === 'refused').map(({ index, near, errors }) => ({ row: index ?? near, errors }))
       const unchanged = good.length - sent.length
-      const job = { id: uuid(), key: session.me.key.id, at: Date.now(), kind, name, head, rows: texts, asWritten: rows.map((row) => row.text), lost, parameters,
-        parts: parts(head, texts, sent).map(({ indexes }) => indexes) }
+      const job = { id: uuid(), key: session.me.key.id, at: Date.now(), kind, name, head, rows: texts, asWritten: rows.map((row) => row.text), lost, parameters, sent }
       await run(job, { place: 0, counts: { created: 0, updated: 0, unchanged, refused: refused.length }, refused })
     }
     const columnsOf = (fieldName) => columns.flatMap((column, n) => (column.field === fieldName ? [n] : []))
@@ -142,17 +137,16 @@ export async function importing(main, _, signal) {
   /** Imports the parts, one after the other. Each has its own key, so that a part that was sent already does nothing twice. */
   async function run(/** @type {Job} */ job, /** @type {Progress} */ progress) {
     await Promise.all([keep('file', job), keep('progress', progress)]).catch(() => {})
-    const { rows, head, kind, parameters } = job
-    const bar = h('progress', { max: job.parts.length, value: progress.place, ariaLabel: t('importing') })
+    const { kind, parameters } = job
+    const all = parts(job.head, job.rows, job.sent)
+    const bar = h('progress', { max: all.length, value: progress.place, ariaLabel: t('importing') })
     const state = h('div', { role: 'status' })
     show(main, title(), h('section.card.form', h('p', own(job.name)), bar, hint(t('importing-hint'))), state)
-    while (progress.place < job.parts.length) {
-      const indexes = job.parts[progress.place] ?? []
-      const text = head + indexes.map((index) => `${rows[index]}\n`).join('')
+    for (let part = all[progress.place]; part; part = all[progress.place]) {
       try {
-        const { data, meta } = await sendPart(`/${kind}/import`, { parameters, text }, signal, `${job.id}-${progress.place}`)
+        const { data, meta } = await post(`/${kind}/import`, { parameters, text: part.text }, `${job.id}-${progress.place}`, signal)
         for (const name of Object.keys(progress.counts)) progress.counts[name] += meta[name]
-        for (const { row, outcome, errors } of data) if (outcome === 'refused') progress.refused.push({ row: indexes[row - 1] ?? 0, errors })
+        for (const { row, outcome, errors } of data) if (outcome === 'refused') progress.refused.push({ row: part.indexes[row - 1] ?? 0, errors })
         show(state)
       } catch (error) {
         if (!(error instanceof Problem) || signal.aborted) throw error
@@ -167,16 +161,16 @@ export async function importing(main, _, signal) {
       await keep('progress', progress).catch(() => {})
     }
     await forget()
-    done(job, progress)
+    await done(job, progress)
   }
 
-  function done({ kind, name, asWritten, lost, head, parameters }, { counts, refused }) {
+  async function done({ kind, name, asWritten, lost, head, parameters }, { counts, refused }) {
     const results = refused.map(({ row, errors }) => ({ outcome: 'refused', index: row, errors }))
-    show(main, title())
-    told(results, { kind, counts, lost, file: { name, head, rows: asWritten, delimiter: isCsv(asWritten[0]) ? delimiterOf(head, parameters) : null } }).then((shown) => {
-      show(main, title(), shown, h('div.actions', h('a.button', { href: `#/${kind === 'users' ? 'people' : 'assets'}` }, t(kind === 'users' ? 'nav.people' : 'nav.assets')), button(t('other-file'), () => begin())))
-      main.querySelector('h1').focus()
-    })
+    const delimiter = isCsv(asWritten[0]) ? delimiterOf(head, parameters) : null
+    const shown = await told(results, { kind, counts, lost, file: { name, head, rows: asWritten, delimiter } })
+    const view = kind === 'users' ? 'people' : 'assets'
+    show(main, title(), shown, h('div.actions', link(t(`nav.${view}`), view, {}, 'button'), button(t('other-file'), () => begin())))
+    main.querySelector('h1').focus()
   }
 
   const before = await kept()
@@ -190,7 +184,7 @@ export async function importing(main, _, signal) {
       await forget()
       begin()
     })
-    show(main, title(), h('section.card.form', h('p', t('import-stopped', { name: before.file.name, done: progress.place, of: before.file.parts.length })), h('div.actions', goOn, stop)), place)
+    show(main, title(), h('section.card.form', h('p', t('import-stopped', { name: before.file.name, done: progress.place, of: parts(before.file.head, before.file.rows, before.file.sent).length })), h('div.actions', goOn, stop)), place)
     if (file) say(t('import-first'))
   } else if (file) {
     show(main, title(), place)

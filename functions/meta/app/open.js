@@ -3,7 +3,7 @@ import { get, may, userName } from './api.js'
 import { assetLink } from './asset.js'
 import { h, own, show } from './elements.js'
 import { attempt, empty, pager } from './form.js'
-import { builtIn, card, colon, heading, link, skeleton } from './page.js'
+import { builtIn, card, heading, link, runPath, skeleton, stepOf } from './page.js'
 import { t } from './texts.js'
 import { ago, moment } from './values.js'
 
@@ -29,7 +29,7 @@ async function running(signal) {
 function grouped(instances) {
   const groups = new Map()
   for (const one of instances) {
-    const path = one.movement_id ? `run/movements/${one.movement_id}` : `run/instances/${one.id}`
+    const path = runPath(one)
     groups.set(path, [...(groups.get(path) ?? []), one])
   }
   return [...groups].map(([path, all]) => ({ path, all, step: all[0].steps[all[0].current_step] }))
@@ -59,7 +59,7 @@ function line({ path, all, step }, signal) {
   if (signs) linkOf(path, signal).then((text) => show(linked, text ?? (step?.type === 'signature' && t('no-live-link'))), () => {})
   personOf(first, signal).then((person) => person && show(who, ' · ', person), () => {})
   return h('li', h('div', link(own(builtIn(first.process_name)), path), who, ' · ', ago(first.started_at)),
-    h('p.hint', t('step-of', { step: first.current_step + 1, of: first.steps.length }), colon(), own(builtIn(step?.label))), signs && linked,
+    h('p.hint', stepOf(first)), signs && linked,
     h('p', all.slice(0, MOST_SHOWN).map((one, n) => [n > 0 && ', ', assetLink(one)]), all.length > MOST_SHOWN && ` ${t('elsewhere-count', { count: all.length - MOST_SHOWN })}`))
 }
 

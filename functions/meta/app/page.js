@@ -1,5 +1,5 @@
 // Parts that all views of the page share: notices, cards, and URLs of the views.
-import { h, part, show } from './elements.js'
+import { h, own, part, show } from './elements.js'
 import { named, t } from './texts.js'
 
 export const heading = (...children) => h('h1', { tabIndex: -1 }, ...children)
@@ -19,6 +19,14 @@ export const sayNext = (text) => (later = text)
 export function sayLeft() {
   say(later)
   later = ''
+}
+
+/** Does what can lead to another view, and says a text where it has led. @param {() => any} act */
+export async function sayAfter(act, text) {
+  const { hash } = location
+  await act()
+  const tell = location.hash === hash ? say : sayNext
+  tell(text)
 }
 
 /** Placeholder bars of about the same height as the content being loaded. */
@@ -91,6 +99,12 @@ export const status = (name) => named(`status.${name}`, name)
 
 /** A colon between a name and its value: French has a space before it. */
 export const colon = () => `${t('colon')} `
+
+/** Returns the path of a process in progress: of its movement, if it has one. */
+export const runPath = ({ movement_id: movement, id }) => (movement ? `run/movements/${movement}` : `run/instances/${id}`)
+
+/** Tells the current step of a process. */
+export const stepOf = ({ current_step: step, steps }) => [t('step-of', { step: step + 1, of: steps.length }), colon(), own(builtIn(steps[step]?.label))]
 
 /** Returns the name of a process that the service brings along, or a label of its steps, in the reader's language. Others stay. */
 export const builtIn = (text = '') => named(`built-in.${text}`, text)

@@ -4,7 +4,7 @@ import { MOST, assetLink, assetList, reason } from './asset.js'
 import { button, h, hint, own, show } from './elements.js'
 import { choice, select } from './fields.js'
 import { attempt, dayField, empty, field, pager, planBox, searchField } from './form.js'
-import { builtIn, card, closed, colon, facts, go, heading, link, skeleton } from './page.js'
+import { builtIn, card, closed, colon, facts, go, heading, link, runPath, skeleton, stepOf } from './page.js'
 import { latest } from './requests.js'
 import { sentence, t } from './texts.js'
 import { ago } from './values.js'
@@ -150,9 +150,9 @@ async function runningProcesses(assets, signal) {
   if (!may('processes:read')) return null
   const running = async ({ id }) => (await get('/processes/instances', signal, { asset_id: id, status: 'in_progress', omit: 'signatures', limit: 1 })).data
   const all = await Promise.all(assets.slice(0, MAX_NAMED).map(running))
-  const one = new Map(all.flat().map((instance) => [instance.movement_id ? `run/movements/${instance.movement_id}` : `run/instances/${instance.id}`, instance]))
-  const line = ([path, { process_name: name, steps, current_step: step, started_at: since }]) =>
-    h('li', link(own(builtIn(name)), path), h('span.hint', ` ${t('step-of', { step: step + 1, of: steps.length })}${colon()}`, own(builtIn(steps[step]?.label)), ' · ', ago(since)))
+  const one = new Map(all.flat().map((instance) => [runPath(instance), instance]))
+  const line = ([path, instance]) =>
+    h('li', link(own(builtIn(instance.process_name)), path), h('span.hint', ' ', stepOf(instance), ' · ', ago(instance.started_at)))
   return one.size > 0 && card(t('run.in_progress'), h('ul.plain-list', [...one].map(line)))
 }
 

@@ -2,16 +2,15 @@
 import { get, intent, may, plan, send, session } from './api.js'
 import { button, saveFile, show } from './elements.js'
 import { select } from './fields.js'
+import { roleOptions } from './form.js'
 import { go, heading, query } from './page.js'
 import { asking, controlPart, recordForm, textPart } from './record.js'
 import { t } from './texts.js'
 
-const ROLES = ['viewer', 'helpdesk', 'technician', 'admin']
-
 const parts = (user) => [
   textPart('display_name', t('field.name'), user.display_name, { required: true }),
   textPart('email', t('email'), user.email, { type: 'email', required: true }),
-  controlPart('role', t('role'), select(ROLES.map((role) => [role, t(`role.${role}`)]), user.role)),
+  controlPart('role', t('role'), select(roleOptions(), user.role)),
 ]
 
 /** Shows the form for a new person. */

@@ -4,7 +4,7 @@ import { assetTypes } from './api.js'
 import { STATUSES, fieldName } from './asset.js'
 import { h, own, show } from './elements.js'
 import { choice, select } from './fields.js'
-import { field } from './form.js'
+import { field, roleOptions } from './form.js'
 import { card, status } from './page.js'
 import { t } from './texts.js'
 
@@ -16,7 +16,6 @@ const COLUMNS = {
 const MATCHES = { assets: ['none', 'asset_tag', 'serial_number', 'id'], users: ['none', 'email', 'id'] }
 const AND = ' + '
 const DATES = ['DD.MM.YYYY', 'DD/MM/YYYY', 'MM/DD/YYYY', 'YYYY/MM/DD', 'DD-MM-YYYY', 'DD.MM.YYYY + DD/MM/YYYY', 'DD.MM.YYYY + MM/DD/YYYY']
-const ROLES = ['viewer', 'helpdesk', 'technician', 'admin']
 const CUSTOM = 'custom_fields.'
 
 /** Escapes what parameters give a meaning. */
@@ -32,7 +31,7 @@ export const meaning = (name, text, value) => ({ name: 'value', value: `${name}:
 export async function choices(name) {
   switch (name) {
     case 'status': return STATUSES.map((one) => [one, status(one)])
-    case 'role': return ROLES.map((role) => [role, t(`role.${role}`)])
+    case 'role': return roleOptions()
     case 'asset_type_code': return (await assetTypes()).filter(({ code }) => code).map((type) => [type.code, type.name])
     default: return null
   }

@@ -3,7 +3,7 @@ import { Problem, get, intent, send } from './api.js'
 import { button, every, h, hint, own, part, show } from './elements.js'
 import { input } from './fields.js'
 import { attempt, blocking, check, clearProblems, empty, field, form, mark, pager, showProblems, submit } from './form.js'
-import { colon, go, href, link, mayLeave, say, sayNext, skeleton } from './page.js'
+import { colon, go, href, link, mayLeave, say, sayAfter, skeleton } from './page.js'
 import { t } from './texts.js'
 
 /**
@@ -46,10 +46,7 @@ export function recordForm({ title, path, parts, record, saved, cancelled, text 
     if (record && !Object.keys(body).length) return show(place, hint({ role: 'status' }, t('no-change')))
     const { data } = record ? (await send('PATCH', path, { body, headers: { 'if-match': etag } })).body : await post(path, body)
     delete element.dataset.edited
-    const { hash } = location
-    await saved(data)
-    const tell = location.hash === hash ? say : sayNext
-    tell(t('saved'))
+    await sayAfter(() => saved(data), t('saved'))
   }
 
   async function refused(error) {
@@ -131,10 +128,7 @@ export function asking(text, question, act, tried = async () => {}) {
 export const deleting = (path, name, done) =>
   asking(t('delete'), t('delete-ask', { name }), async () => {
     await send('DELETE', path)
-    const { hash } = location
-    await done()
-    const tell = location.hash === hash ? say : sayNext
-    tell(t('deleted', { name }))
+    await sayAfter(done, t('deleted', { name }))
   }, () => send('DELETE', `${path}?dry_run=true`))
 
 const LIMIT = 50
