@@ -101,17 +101,17 @@ export async function importing(main, _, signal) {
     const results = []
     for (const [n, part] of all.entries()) {
       const { data } = await plan(`/${kind}/import`, { parameters, text: part.text }, signal)
-      // A quote that isn't closed can divide a part into other rows than here.
-      const isSame = data.length === part.indexes.length
-      for (const one of data) results.push({ ...one, index: isSame ? part.indexes[one.row - 1] : null, near: part.indexes[0] })
+      // If a quote isn't closed, the service can find other rows than this page, and nobody knows whose results these are.
+      if (data.length === part.indexes.length) for (const one of data) results.push({ ...one, index: part.indexes[one.row - 1] })
+      else for (const index of part.indexes) results.push({ index, outcome: 'refused', errors: [{ detail: t('open-quote') }] })
       bar.value = n + 1
     }
     refuseDoubles(results)
     const lost = [...leftOut].flatMap(([row, cells]) => cells.map((n) => ({ row, heading: columns[n].heading, text: cell(rows[row], n) })))
-    const good = results.filter(({ outcome, index }) => outcome !== 'refused' && index !== null)
+    const good = results.filter(({ outcome }) => outcome !== 'refused')
     const begin = async () => {
       const sent = good.filter(({ outcome }) => outcome !== 'unchanged').map(({ index }) => index)
-      const refused = results.filter(({ outcome }) => outcome === 'refused').map(({ index, near, errors }) => ({ row: index ?? near, errors }))
+      const refused = results.filter(({ outcome }) => outcome === 'refused').map(({ index, errors }) => ({ row: index, errors }))
       const unchanged = good.length - sent.length
       const job = { id: uuid(), key: session.me.key.id, at: Date.now(), kind, name, head, rows: texts, asWritten: rows.map((row) => row.text), lost, parameters, sent }
       await run(job, { place: 0, counts: { created: 0, updated: 0, unchanged, refused: refused.length }, refused })
@@ -121,14 +121,14 @@ export async function importing(main, _, signal) {
     const skip = isCsv(text) && (() => {
       const bad = new Map(leftOut)
       for (const { index, outcome, errors } of results) {
-        const cells = outcome === 'refused' && index !== null ? errors.flatMap(({ column, code }) => (code === 'DUPLICATE' ? [] : columnsOf(column))) : []
+        const cells = outcome === 'refused' ? errors.flatMap(({ column, code }) => (code === 'DUPLICATE' ? [] : columnsOf(column))) : []
         if (cells.length) bad.set(index, [...(bad.get(index) ?? []), ...cells])
       }
       return attempt(place, () => checked(asked, place, signal, bad))
     })
     const cellOf = (index, fieldName) => {
       const [column] = columnsOf(fieldName)
-      return isCsv(text) && index !== null && column !== undefined && columnsOf(fieldName).length === 1 ? cell(rows[index], column) : ''
+      return isCsv(text) && column !== undefined && columnsOf(fieldName).length === 1 ? cell(rows[index], column) : ''
     }
     show(place, await told(results, { kind, lost, cellOf, decide, skip, begin: () => attempt(place, begin) }))
     place.querySelector('h2')?.scrollIntoView({ block: 'start' })

@@ -57,7 +57,7 @@ function reasonsOf(results) {
 
 /** Shows a refusal. If its field has choices, the refused text can mean one of them. */
 async function reasonLine({ column, heading, detail, rows }, cellOf, decide) {
-  const numbers = rows.slice(0, MOST_ROWS).map((row) => (row === null ? '?' : row + 1)).join(', ')
+  const numbers = rows.slice(0, MOST_ROWS).map((row) => row + 1).join(', ')
   const text = column ? cellOf(rows[0], column) : ''
   const all = decide && text && (await choices(column))
   const chooser = all && field([own(text), ' ', t('means')], select([['', '–'], ...all], '', { change: ({ target }) => target.value && decide(meaning(column, text, target.value)) }))
@@ -79,7 +79,7 @@ function changesOf(results) {
   if (!fields.size) return null
   return h('div', h('h3', t('row.updated')), h('ul', [...fields].map(([name, one]) => h('li', h('b', columnName(name)), ' ', h('span.hint', t('rows', { count: one.count })), ' ', fromTo(one)))),
     h('details', h('summary', t('row-by-row')), h('ol', changed.slice(0, MOST_CHANGES).map(({ index, changes = [] }) =>
-      h('li', { value: (index ?? 0) + 1 }, changes.map((one) => h('div', h('b', columnName(one.field)), ' ', fromTo(one))))))))
+      h('li', { value: index + 1 }, changes.map((one) => h('div', h('b', columnName(one.field)), ' ', fromTo(one))))))))
 }
 
 /** Saves the refused rows as they were: in CSV, with the reasons in a last column. */
