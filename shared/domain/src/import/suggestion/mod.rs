@@ -202,6 +202,15 @@ impl Survey {
         }
     }
 
+    /// Returns the field that a column is.
+    fn field(&self, index: usize) -> Option<&str> {
+        self.uses[index].as_ref()?.field.as_deref()
+    }
+
+    fn is_from(&self, index: usize, source: Source) -> bool {
+        self.uses[index].as_ref().is_some_and(|used| used.source == source)
+    }
+
     fn guess(&mut self, index: usize, field: Option<&str>, why: impl Into<String>) {
         self.set(index, field, why, Source::Guess);
     }
@@ -344,7 +353,6 @@ impl Survey {
 
     /// Leaves out the names of holders whose addresses another column has. Holders are never left out otherwise.
     fn owners(&mut self) {
-        let given = |used: &Use| used.source == Source::Caller;
         let names: Vec<usize> = self.columns_where(|field| field == OWNER_NAME).collect();
         let Some(addresses) = self.column("assigned_to_email") else { return self.strange_holders() };
         let other = shortened(self.name(addresses));
@@ -352,7 +360,7 @@ impl Survey {
         let without = |row: &&Vec<String>| !is_filled(row, addresses) && names.iter().any(|index| is_filled(row, *index));
         let without = self.sheet.rows.iter().filter(without).count();
         for index in names {
-            if self.uses[index].as_ref().is_some_and(given) {
+            if self.is_from(index, Source::Caller) {
                 continue;
             }
             if without == 0 {
@@ -395,7 +403,7 @@ impl Survey {
             let column = self.column(field).filter(|index| !self.is_joined(*index));
             let cells = column.into_iter().flat_map(|index| self.cells(index));
             let mut found = BTreeSet::new();
-            for cell in cells.filter(|cell| survey::is_filled(cell) && !survey::is_unknown(cell)) {
+            for cell in cells.filter(|cell| survey::is_value(cell)) {
                 if found.len() < MAX_LOOKED_UP {
                     found.insert(cell.to_owned());
                 }
@@ -505,7 +513,7 @@ impl Survey {
             return;
         }
         for index in 0..self.uses.len() {
-            let field = self.uses[index].as_ref().and_then(|used| used.field.clone());
+            let field = self.field(index).map(str::to_owned);
             let is_wanted = |field: &String| {
                 let has_words =
                     known(field).next().is_some() || ["id", "name", "display_name", "email"].contains(&field.as_str());
@@ -606,8 +614,7 @@ impl Survey {
     }
 
     fn columns_where(&self, is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = usize> {
-        let is_one = move |used: &Option<Use>| used.as_ref().and_then(|used| used.field.as_deref()).is_some_and(&is_wanted);
-        self.uses.iter().enumerate().filter(move |(_, used)| is_one(used)).map(|(index, _)| index)
+        (0..self.uses.len()).filter(move |index| self.field(*index).is_some_and(&is_wanted))
     }
 
     fn prices(&mut self, reading: &mut Reading) {
@@ -622,7 +629,7 @@ impl Survey {
             Finding::Ambiguous => {
                 // An import would read 1.249 as a small price.
                 for index in columns {
-                    if self.uses[index].as_ref().is_some_and(|used| used.source == Source::Guess) {
+                    if self.is_from(index, Source::Guess) {
                         self.leave_open(index, "its heading could be purchase_price, but its values can be read in two ways");
                     }
                 }
@@ -638,7 +645,7 @@ impl Survey {
 
     fn vocabularies(&mut self, reading: &mut Reading) {
         for index in 0..self.uses.len() {
-            let Some(field) = self.uses[index].as_ref().and_then(|used| used.field.clone()) else { continue };
+            let Some(field) = self.field(index).map(str::to_owned) else { continue };
             if known(&field).next().is_none() {
                 continue;
             }
@@ -694,7 +701,7 @@ impl Survey {
                 None => missing.push(value.to_owned()),
             }
         }
-        let is_guess = self.uses[index].as_ref().is_some_and(|used| used.source == Source::Guess);
+        let is_guess = self.is_from(index, Source::Guess);
         let is_varied = missing.len() > 1 && missing.len() * 2 > self.surveyed[index].filled;
         if is_guess && found.is_empty() && is_varied && self.filled_column("name").is_none() && self.kind == Kind::Assets {
             if let Some(empty) = self.column("name") {
@@ -725,8 +732,7 @@ impl Survey {
         let Some(index) = self.column("id").filter(|index| self.surveyed[*index].filled > 0) else { return };
         let others: &[&str] = if self.kind == Kind::Users { &["email"] } else { &["serial_number", "asset_tag"] };
         let is_own = self.is_export() || others.iter().all(|field| self.identifiers(field).is_none());
-        let is_given =
-            self.given.matched == Some("id") || self.uses[index].as_ref().is_some_and(|used| used.source == Source::Caller);
+        let is_given = self.given.matched == Some("id") || self.is_from(index, Source::Caller);
         if !(is_given || is_own && self.identifiers("id").is_some()) {
             self.guess(index, None, "its values are not IDs of this service");
             for time in TIMES {
@@ -813,9 +819,7 @@ impl Survey {
     fn assigned_in_stock(&self, reading: &Reading, is_set: bool) -> Option<String> {
         let owners: Vec<usize> = self.columns_where(|field| OWNERS.contains(&field)).collect();
         let status = self.column("status");
-        let filled = |row: &[String], index: usize| {
-            row.get(index).map(|cell| cell.trim()).is_some_and(|cell| survey::is_filled(cell) && !survey::is_unknown(cell))
-        };
+        let filled = |row: &[String], index: usize| row.get(index).is_some_and(|cell| survey::is_value(cell.trim()));
         // Words for other statuses are mapped already.
         let words: BTreeSet<String> = reading
             .values

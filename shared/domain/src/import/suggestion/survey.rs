@@ -106,6 +106,11 @@ pub fn is_unknown(cell: &str) -> bool {
     (first.is_none() || has_words || cell.starts_with('#')) && is_placeholder(cell)
 }
 
+/// Whether a cell says something: it is neither empty nor a placeholder.
+pub fn is_value(cell: &str) -> bool {
+    is_filled(cell) && !is_unknown(cell)
+}
+
 /// Returns the field that a column can be by its cells, if its heading says `field`: holders are given by names or by addresses.
 /// `None` if most cells can't be its values.
 pub fn fitting<'a>(field: &'static str, cell: Option<CellType>, cells: impl Iterator<Item = &'a str>) -> Option<&'static str> {
